@@ -84,6 +84,10 @@ style: $(READY) ## ruff, spelling, the shell scripts, the Dockerfile and the com
 	@.venv/bin/hadolint docker/Dockerfile
 	@.venv/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 
+.PHONY: docs
+docs: $(READY) ## Build the documentation into site/; any warning fails
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+
 .PHONY: types
 types: $(READY) ## mypy, strict, over delta_core and the plugin
 	@$(PY) -m mypy

@@ -1,8 +1,8 @@
-"""Makes the access log that medallion_logs refines: one hour of it as JSON lines, the same for the same seed.
+"""Generates the access log that medallion_logs refines: one hour as JSON lines, deterministic for a seed.
 
-As in a real network a few hosts cause most of the traffic. And as in a real log some lines are cut or no
-JSON, some values are impossible, some events arrive an hour late or twice, and from EVOLVES_AT on there is
-a field that nobody announced.
+As in a real network, a few hosts cause most of the traffic. As in a real log, some lines are truncated or not
+JSON, some values are impossible, and some events arrive an hour late or twice. From EVOLVES_AT on, the events
+have a new field that was not announced.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _NOISE = ["-- log rotated --", '{"eventId": "', "", "GET / HTTP/1.1 200"]
 
 
 def events_of(hour: datetime, *, events: int, seed: int) -> list[dict[str, Any]]:
-    """The events that happened in an hour or, a few, arrive with it from the hour before."""
+    """The events of an hour, and a few late ones of the hour before, which arrive with it."""
     rng = random.Random(f"{seed}/{hour:%Y-%m-%dT%H}")
-    made = []
+    generated = []
     for number in range(events):
         late = rng.random() < LATE_SHARE
         start = hour - timedelta(hours=1) if late else hour
@@ -50,23 +50,23 @@ def events_of(hour: datetime, *, events: int, seed: int) -> list[dict[str, Any]]
             event["tlsVersion"] = rng.choice(["1.2", "1.3"])
         if rng.random() < IMPOSSIBLE_SHARE:
             event |= rng.choice([{"destPort": 70_000}, {"bytes": -1}, {"bytes": "n/a"}, {"action": None}])
-        made.append(event)
-    return made
+        generated.append(event)
+    return generated
 
 
 def land(hour: datetime, *, events: int, seed: int, directory: Path) -> dict[str, int]:
     """Write the hour's log to `directory` as a few files.
 
     Returns:
-        How many lines there are, and of them how many are no JSON and how many repeat an event.
+        The number of lines, of lines that are not JSON, and of lines that repeat an event.
     """
     rng = random.Random(f"{seed}/{hour:%Y-%m-%dT%H}/delivery")
-    made = events_of(hour, events=events, seed=seed)
+    current = events_of(hour, events=events, seed=seed)
     before = events_of(hour - timedelta(hours=1), events=events, seed=seed)
     repeats = round(events * REPEATED_SHARE)
-    repeated = rng.sample(made, repeats) + rng.sample(before, repeats // 2)
+    repeated = rng.sample(current, repeats) + rng.sample(before, repeats // 2)
     broken = [rng.choice(_NOISE) for _ in range(round(events * BROKEN_SHARE))]
-    lines = [json.dumps(event) for event in made + repeated] + [line for line in broken if line]
+    lines = [json.dumps(event) for event in current + repeated] + [line for line in broken if line]
     rng.shuffle(lines)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
@@ -80,7 +80,7 @@ def land(hour: datetime, *, events: int, seed: int, directory: Path) -> dict[str
 
 
 def _address(network: int, rng: random.Random) -> str:
-    """An address by its rank: the first are seen most, and near ranks are not near addresses."""
+    """A random address. Low ranks are the most frequent, and neighbouring ranks have distant addresses."""
     rank = rng.choices(range(HOSTS), cum_weights=_ZIPF)[0]
     scattered = rank * 2_654_435_761 % (1 << 16)
     return f"{network}.16.{scattered >> 8}.{scattered & 255}"

@@ -1,17 +1,17 @@
-"""Keeps the table `orders` as a shop's database has it, from the changes that Debezium tells of.
+"""Keeps the table `orders` in the state of a shop's database, from a change stream of Debezium.
 
-Changes come in micro-batches: late, out of order, twice. They are kept as they come in `orders_changes`; then
-a MERGE takes of each order the newest change that `orders` has not seen yet, by its place in the database's
-log (`lsn`). An older change never overwrites a newer one. A deleted order stays as a tombstone (`deleted`,
-with the lsn of its deletion), so that an older change that arrives later cannot bring it back; readers ask
-for `NOT deleted`.
+The changes arrive in micro-batches, possibly late, out of order or twice. The DAG appends them unchanged to
+`orders_changes`. Then a MERGE applies to each order the newest change that `orders` does not contain yet,
+according to its position in the database's log (`lsn`). An older change never overwrites a newer one. The row
+of a deleted order is kept and marked (`deleted`, with the lsn of its deletion), so that an older change that
+arrives later cannot restore the order. Readers filter with `NOT deleted`.
 
-A run takes the micro-batches of its parameters; repeating one, or taking them in another order, changes
-nothing in the outcome.
+A run loads the micro-batches in its parameters. Repeating a micro-batch, or loading them in another order,
+has the same outcome.
 
 Environment: DELTAWARD_TABLES_ROOT and DELTAWARD_LANDING_ROOT (default: `tables` and `landing` under
-`deltaward` in Airflow's home), and that of every DAG (docs/dags/README.md). The connection needs a runner
-that has Spark.
+`deltaward` in Airflow's home), and the variables of every DAG (docs/dags/README.md). The connection needs a
+runner with Spark.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def land(params: Any = None) -> dict[str, Any]:
 
     first, last, seed = params["first_batch"], params["last_batch"], params["seed"]
     if last < first:
-        raise AirflowFailException("last_batch lies before first_batch")
+        raise AirflowFailException("The parameter last_batch is less than first_batch.")
     directory = LANDING_ROOT / "orders" / f"{seed}-{first}-{last}"
     landed = deliver(
         range(first, last + 1),
@@ -66,7 +66,7 @@ def land(params: Any = None) -> dict[str, Any]:
 
 @delta_table_task(table_uri=ORDERS, required=False)
 def create_orders(table: Any, *, params: Any = None) -> None:
-    """Make the table from its contract when there is none yet: a MERGE needs one."""
+    """Create the table from its contract if it does not exist, because a MERGE needs an existing table."""
     from delta_airflow.hooks.deltaward import DeltawardHook
     from delta_airflow.tables import create_table
     from delta_core.policies.contract import load_contract

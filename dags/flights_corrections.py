@@ -1,11 +1,11 @@
 """Merges delivered corrections of flights that were loaded before: changes, deletions and late rows.
 
 A delivered CSV file has the columns of the table `flights`, a `correction` (change, add or delete) and a
-`sequence`; `config/flights_corrections.yaml` says how the rows meet the table's. Nothing is merged when one
-row breaks the contract. Merging the same file again changes nothing.
+`sequence`. `config/flights_corrections.yaml` defines how the rows are merged. If a row violates the contract,
+nothing is merged. Merging the same file again changes nothing.
 
-Environment: DELTAWARD_TABLES_ROOT (default: `tables` under `deltaward` in Airflow's home), and that of every
-DAG (docs/dags/README.md). The connection needs a runner that has Spark.
+Environment: DELTAWARD_TABLES_ROOT (default: `tables` under `deltaward` in Airflow's home), and the variables
+of every DAG (docs/dags/README.md). The connection needs a runner with Spark.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONFIG = Path(__file__).parent / "config"
 
 
 def merge_arguments() -> dict[str, Any]:
-    """How corrections are merged; their contract is the table's, with the columns that corrections add."""
+    """The arguments of the merge. Its contract is that of the table plus the extra columns of corrections."""
     merge = yaml.safe_load((CONFIG / "flights_corrections.yaml").read_text())
     table = yaml.safe_load((CONFIG / "flights_contract.yaml").read_text())
     merge["contract"] = {name: table[name] + merge["contract"][name] for name in ("columns", "constraints")}

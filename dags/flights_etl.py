@@ -1,15 +1,15 @@
 """Loads the flights that left New York in 2013, and the weather there, month by month.
 
-A scheduled run, or one that Airflow's backfill makes, loads the month of its data interval; a manual run
-loads the months named in its parameters. Each load replaces exactly its months, so repeating one is safe.
-A batch with other columns than the table's contract (`config/*_contract.yaml`) is refused as a whole. Where
-a feed has a suite of expectations (`config/*_suite.yaml`), rows that miss them or break the contract are
-kept aside in a quarantine table, and too many of them fail the load; without a suite one such row does.
-Nobody sees bad rows in the table at any version.
+A scheduled run, or a run of Airflow's backfill, loads the month of its data interval. A manual run loads the
+months in its parameters. Each load replaces exactly its months, so repeating a load is safe. A batch whose
+columns differ from the table's contract (`config/*_contract.yaml`) is refused as a whole. If a feed has a
+suite of expectations (`config/*_suite.yaml`), rows that fail the suite or violate the contract go to a
+quarantine table, and too many of them fail the load. Without a suite, a single such row fails the load. No
+version of the table contains bad rows.
 
 Environment: DELTAWARD_TABLES_ROOT and DELTAWARD_LANDING_ROOT (default: `tables` and `landing` under
-`deltaward` in Airflow's home), and that of every DAG (docs/dags/README.md). The connection needs a runner
-that has Spark.
+`deltaward` in Airflow's home), and the variables of every DAG (docs/dags/README.md). The connection needs a
+runner with Spark.
 """
 
 from __future__ import annotations
@@ -39,23 +39,24 @@ MONTH: dict[str, Any] = {"type": ["null", "string"], "pattern": "^2013-(0[1-9]|1
 
 @task(multiple_outputs=True)
 def extract(feed: str, *, params: Any = None, dag_run: Any = None) -> dict[str, Any]:
-    """Land the feed's rows of the run's months as files; say what the load must replace with them."""
+    """Land the feed's rows of the run's months as files; return the predicate of the rows to replace."""
     from nycflights_source import land
 
     if feed not in params["feeds"]:
-        raise AirflowSkipException(f"This run does not load {feed}")
+        raise AirflowSkipException(f"This run does not load {feed}.")
     start = dag_run.data_interval_start  # a manual run has neither a logical date nor an interval
     first = params["first_month"] or (start.strftime("%Y-%m") if start else "")
     last = params["last_month"] or first
     if not first or first > last:
-        raise AirflowFailException("Give the month to load: first_month, and last_month not before it")
+        raise AirflowFailException("Set first_month to the month to load. last_month must not be before it.")
     months = range(int(first[5:]), int(last[5:]) + 1)
     directory = LANDING_ROOT / feed / re.sub(r"[^\w.-]", "-", dag_run.run_id)
     rows = land(feed, months=months, source=params["source"], directory=directory)
     if not rows:
-        raise AirflowFailException(f"The source has no rows of {feed} from {first} to {last}")
+        raise AirflowFailException(f"The source has no rows of {feed} from {first} to {last}.")
     where = f"year = 2013 AND month >= {months[0]} AND month <= {months[-1]}"
-    # The directory, not its files: Spark lists one directory much faster than it looks up hundreds of names.
+    # The directory instead of its files: Spark lists one directory much faster than it checks hundreds of
+    # files.
     return {"source": {"format": "csv", "uris": [directory.as_uri()]}, "where": where, "rows": rows}
 
 
@@ -71,10 +72,10 @@ def extract(feed: str, *, params: Any = None, dag_run: Any = None) -> dict[str, 
     tags=["deltaward", "etl"],
     params={
         "first_month": Param(None, **MONTH, description="For a manual run: the first month, such as 2013-01"),
-        "last_month": Param(None, **MONTH, description="The last month; the first one when left out"),
+        "last_month": Param(None, **MONTH, description="The last month; default: first_month"),
         "feeds": Param(FEEDS, type="array", items={"enum": FEEDS}, description="The tables to load"),
         "source": Param(
-            None, type=["null", "string"], description="A CSV file in place of the published one"
+            None, type=["null", "string"], description="A CSV file that replaces the published one"
         ),
         "connection": connection_param(),
     },

@@ -1,17 +1,17 @@
 """Refines a raw access log in three tables: bronze as delivered, silver as checked events, gold as sums.
 
-*Bronze* takes every line: fields are text, new ones become columns, and what is no JSON is kept in
-`_corrupt`. *Silver* goes on where it stopped (the bronze version that it has reached is recorded in its own
-commits): typed, each event once, and what no access can be goes to quarantine. Its files are kept in Z-order,
-so that a search for one source or one destination opens few of them. *Gold* has events and bytes for each
-source and hour; the days that changed are replaced as a whole.
+*Bronze* contains every line: all fields are strings, new fields become columns, and lines that are not JSON
+are stored in `_corrupt`. *Silver* continues where its last run stopped (its commits record the bronze version
+up to which it has read). It has typed columns and each event once; impossible events go to quarantine. Its
+files are in Z-order, so that a search for a source or a destination opens few of them. *Gold* has events and
+bytes per source and hour. Days with changes are replaced as a whole.
 
-A scheduled run refines the hour of its data interval, a manual run the hour of its parameters; repeating
-one changes nothing.
+A scheduled run refines the hour of its data interval, a manual run the hour in its parameters. Repeating a
+run changes nothing.
 
 Environment: DELTAWARD_TABLES_ROOT and DELTAWARD_LANDING_ROOT (default: `tables` and `landing` under
-`deltaward` in Airflow's home), and that of every DAG (docs/dags/README.md). The connection needs a runner
-that has Spark.
+`deltaward` in Airflow's home), and the variables of every DAG (docs/dags/README.md). The connection needs a
+runner with Spark.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def config(name: str) -> dict[str, Any]:
 
 
 def delta(name: str, table_uri: str, **rows: Any) -> dict[str, Any]:
-    """A source: rows of a table, shaped as the file of that name says."""
+    """A source that reads rows of a table, with the filter and expressions of a configuration file."""
     return {"format": "delta", "uris": [table_uri], **rows, **config(name)}
 
 
@@ -67,7 +67,7 @@ def land(*, params: Any = None, dag_run: Any = None) -> dict[str, Any]:
     start = dag_run.data_interval_start  # a manual run has neither a logical date nor an interval
     hour = params["hour"] or (start.strftime("%Y-%m-%dT%H") if start else "")
     if not hour:
-        raise AirflowFailException("Give the hour to refine, such as 2026-01-01T00")
+        raise AirflowFailException("Set the parameter hour to the hour to refine, such as 2026-01-01T00.")
     directory = LANDING_ROOT / "access_log" / hour
     begins = pendulum.from_format(hour, "YYYY-MM-DDTHH", tz="UTC")
     counts = deliver(begins, events=params["events"], seed=params["seed"], directory=directory)
@@ -76,16 +76,16 @@ def land(*, params: Any = None, dag_run: Any = None) -> dict[str, Any]:
 
 @delta_table_task(table_uri=SILVER, multiple_outputs=True)
 def changed_days(silver: Any, *, params: Any = None) -> dict[str, Any]:
-    """The days of silver that changed since gold was last written, as a condition."""
+    """A predicate for the days of silver that have changed since gold was last written."""
     from delta_airflow.hooks.deltaward import DeltawardHook
     from delta_airflow.tables import recorded_work
     from delta_core.scan.appended import changed_partitions
 
-    known = recorded_work(DeltawardHook(params["connection"]), GOLD, "medallion/gold")
-    changed = changed_partitions(silver.snapshot, since_version=-1 if known is None else known)
+    recorded = recorded_work(DeltawardHook(params["connection"]), GOLD, "medallion/gold")
+    changed = changed_partitions(silver.snapshot, since_version=-1 if recorded is None else recorded)
     days = ", ".join(f"DATE'{values['day']}'" for values in changed)
     if not days:
-        raise AirflowSkipException(f"Gold has everything of silver up to version {silver.version()}")
+        raise AirflowSkipException(f"Gold already contains silver up to version {silver.version()}.")
     return {"where": f"day IN ({days})"}
 
 
@@ -95,7 +95,7 @@ def changed_days(silver: Any, *, params: Any = None) -> dict[str, Any]:
     catchup=False,
     max_active_runs=1,
     default_args=default_args(conn_id=CONN_ID),
-    description="Raw access logs to checked events to sums, in three tables",
+    description="Refine raw access logs to checked events and sums, in three tables",
     doc_md=__doc__,
     tags=["deltaward", "etl", "medallion"],
     params={
@@ -105,7 +105,7 @@ def changed_days(silver: Any, *, params: Any = None) -> dict[str, Any]:
             pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3])$",
             description="For a manual run: the hour (UTC), such as 2026-01-01T00",
         ),
-        "events": Param(30_000, type="integer", minimum=1, maximum=5_000_000, description="In one hour"),
+        "events": Param(30_000, type="integer", minimum=1, maximum=5_000_000, description="Events per hour"),
         "seed": Param(1, type="integer", minimum=0, description="The same seed gives the same log"),
         "connection": connection_param(),
     },

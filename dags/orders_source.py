@@ -1,7 +1,8 @@
-"""Makes the change stream that cdc_orders applies: a shop's orders as Debezium tells of them.
+"""Generates the change stream that cdc_orders applies: a shop's orders in the format of Debezium.
 
-The same seed gives the same stream. The changes happen in the order of `source.lsn`; they are delivered in
-micro-batches that come close to it and not closer: some late, some twice, and each batch shuffled.
+The same seed gives the same stream. The changes happen in the order of `source.lsn`. They are delivered in
+micro-batches that follow this order only roughly: some changes are late, some are repeated, and each batch is
+shuffled.
 """
 
 from __future__ import annotations
@@ -24,35 +25,35 @@ Change = dict[str, Any]
 
 
 def changes(*, seed: int, count: int) -> list[Change]:
-    """`count` changes in the order in which they happened, one for each lsn.
+    """The changes in the order in which they happened, one per lsn.
 
-    The first orders were there before the stream began (`r`, a snapshot's read). A deleted order is now and
-    then placed again under its old id.
+    The first orders existed before the stream began (`r`, read by a snapshot). Some deleted orders are placed
+    again under their old id.
     """
     rng = random.Random(f"{seed}/changes")
     rows: dict[int, dict[str, Any]] = {}
-    gone: list[int] = []
-    made = []
+    deleted: list[int] = []
+    stream = []
     for number in range(count):
         before = after = None
         if number < count // 20:
             op, after = "r", _order(number, rng)
         elif rows and rng.random() < DELETED_SHARE:
             op, before = "d", rows[rng.choice(sorted(rows))]
-            gone.append(before["id"])
+            deleted.append(before["id"])
         elif rows and rng.random() < 0.65:
             op, before = "u", rows[rng.choice(sorted(rows))]
             after = {**before, "status": rng.choice(STATUSES), "amount": _amount(rng)}
         else:
-            returns = gone and rng.random() < 0.3
-            op, after = "c", _order(gone.pop() if returns else number, rng)
+            returns = deleted and rng.random() < 0.3
+            op, after = "c", _order(deleted.pop() if returns else number, rng)
         if after is None:
             del rows[before["id"]]  # type: ignore[index]
         else:
             rows[after["id"]] = after
         at_ms = START_MS + 1000 * number
         source = {"table": "orders", "lsn": 10_000 + 8 * number, "ts_ms": at_ms}
-        made.append(
+        stream.append(
             {
                 "op": op,
                 "before": before,
@@ -61,11 +62,11 @@ def changes(*, seed: int, count: int) -> list[Change]:
                 "ts_ms": at_ms + rng.randrange(500),
             }
         )
-    return made
+    return stream
 
 
 def micro_batches(happened: list[Change], *, seed: int, count: int) -> list[list[Change]]:
-    """The changes as they are delivered: each at least once, late ones a batch or more after their own."""
+    """The changes in micro-batches: each at least once, late ones in a batch after their own."""
     rng = random.Random(f"{seed}/delivery")
     batches: list[list[Change]] = [[] for _ in range(count)]
     for number, change in enumerate(happened):
@@ -82,13 +83,13 @@ def micro_batches(happened: list[Change], *, seed: int, count: int) -> list[list
 def land(
     batches: Iterable[int], *, changes_in_all: int, batches_in_all: int, seed: int, directory: Path
 ) -> int:
-    """Write some of the micro-batches to `directory`, one file each; say how many changes they have."""
-    made = micro_batches(changes(seed=seed, count=changes_in_all), seed=seed, count=batches_in_all)
+    """Write some of the micro-batches to `directory`, one file each; return their number of changes."""
+    delivered = micro_batches(changes(seed=seed, count=changes_in_all), seed=seed, count=batches_in_all)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     landed = 0
     for number in batches:
-        lines = [json.dumps(change) for change in made[number]]
+        lines = [json.dumps(change) for change in delivered[number]]
         (directory / f"orders-{number:04}.json").write_text("".join(f"{line}\n" for line in lines))
         landed += len(lines)
     return landed
@@ -104,5 +105,5 @@ def _order(number: int, rng: random.Random) -> dict[str, Any]:
 
 
 def _amount(rng: random.Random) -> str:
-    """A decimal is told as text: as a JSON number it would pass through a binary fraction."""
+    """A decimal amount as a string, because a JSON number would be parsed as a binary fraction."""
     return f"{rng.randrange(100, 100_000) / 100:.2f}"

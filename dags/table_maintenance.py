@@ -1,15 +1,17 @@
 """Keeps every table of `config/tables.yaml` healthy: plan, rewrite, verify, checkpoint, vacuum.
 
-The tables are worked on independently: one that fails fails the run, the others go on to their end. Only
-what the plan finds due is done. Rewriting puts small files together or, where the policy names columns to
-cluster by, puts the rows in Z-order, which does that too; a table with clustering columns goes by those. What
-was rewritten is compared with what it was made of, even while others write to the table.
-Vacuum deletes what the policy's retention has passed where the policy says `dry_run: false`, and elsewhere
-plans: what it would delete, with bytes and a reason per file, is in the result of the task `vacuum`.
+The tables are maintained independently: a table that fails makes the run fail, but the tasks of the other
+tables complete. Only the maintenance that is due according to the plan runs. Rewriting compacts small files.
+If the policy has clustering columns, rewriting also puts the rows in Z-order. For a table with clustering
+columns of its own, these are used. The rows of rewritten files are compared with those of the files that they
+replace, even while other writers commit to the table. If the policy sets `dry_run: false`, vacuum deletes
+files after the policy's retention. Otherwise it only plans: the files that it would delete, with bytes and a
+reason per file, are in the result of the task `vacuum`.
 
 Environment: DELTAWARD_POLICIES (default: `config/tables.yaml` beside this file), DELTAWARD_TABLES_ROOT, which
-that file names, DELTAWARD_MAINTENANCE_SCHEDULE (default: daily; empty: none), and that of every DAG
-(docs/dags/README.md). What rewrites files runs on the connection's runner, the rest in the worker.
+that file uses, DELTAWARD_MAINTENANCE_SCHEDULE (default: daily; empty: no schedule), and the variables of
+every DAG (docs/dags/README.md). Tasks that rewrite files run on the connection's runner, the others in the
+worker.
 """
 
 from __future__ import annotations
@@ -34,11 +36,11 @@ POLICIES = Path(os.environ.get("DELTAWARD_POLICIES") or Path(__file__).parent / 
     catchup=False,
     max_active_runs=1,
     default_args=default_args(conn_id=CONN_ID),
-    description="Keep the tables of the registry healthy: plan, do what is due, verify",
+    description="Maintain the tables of the policy file: plan, run the due maintenance, verify",
     doc_md=__doc__,
     tags=["deltaward", "maintenance"],
     params={
-        "tables": Param([], type="array", items={"type": "string"}, description="Names; none means all"),
+        "tables": Param([], type="array", items={"type": "string"}, description="Table names; empty for all"),
         "vacuum_preview": Param(False, type="boolean", description="Plan vacuum as if retention were over"),
         "connection": connection_param(),
     },

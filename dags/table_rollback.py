@@ -1,17 +1,19 @@
-"""Brings a table back to an earlier version: plan, ask, restore, verify.
+"""Restores a table to an earlier version: plan, ask for approval, restore, verify.
 
-The dry run finds the exact difference: files, bytes, the rows that would be lost and those that would come
-back, what is undone and by whom. A person approves or rejects it under *Required Actions*; without an answer
-in time it is rejected. What is restored is what was approved: a table that has moved on meanwhile is left as
-it is and the run fails. The restore is a new version with the earlier one's content, so it can be undone the
-same way; the approver's name stands in the commit.
+The dry run determines the exact difference: files, bytes, the rows that would be lost, the rows that would
+return, and the commits that are undone with their authors. A person approves or rejects it under *Required
+Actions*; without an answer in time, it is rejected. The restore does exactly what was approved: if the table
+has a newer version by then, the table is not changed and the run fails. The restore commits a new version
+with the content of the earlier one, so it can be undone in the same way. The commit contains the approver's
+name.
 
-The run's state says whether the table was put back. A rejected run fails, in the task `outcome`, which names
-who rejected it. When nothing is to be done, or with `dry_run_only`, it succeeds and the rest is skipped.
+The state of the run shows whether the table was restored. A rejected run fails in the task `outcome`, which
+shows who rejected it. If there is nothing to do, or with `dry_run_only`, the run succeeds and the remaining
+tasks are skipped.
 
-Environment: DELTAWARD_APPROVERS (user ids with commas between them; empty: whoever may answer in Airflow),
-DELTAWARD_ALLOW_WAIVED_APPROVAL (`true` on the workers lets `waive_approval` skip the question), and that of
-every DAG (docs/dags/README.md). The work reads the files that differ and runs in the worker.
+Environment: DELTAWARD_APPROVERS (comma-separated user ids; empty: every user who may answer in Airflow),
+DELTAWARD_ALLOW_WAIVED_APPROVAL (`true` on the workers allows `waive_approval` to skip the question), and the
+variables of every DAG (docs/dags/README.md). The job reads the files that differ and runs in the worker.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ APPROVERS = [name.strip() for name in os.environ.get("DELTAWARD_APPROVERS", "").
 PLANNED = "ti.xcom_pull(task_ids='dry_run')"
 PLANNED_VERSION = f"{{{{ {PLANNED}['output']['target_version'] }}}}"
 PLANNED_FROM = f"{{{{ {PLANNED}['version_from'] }}}}"
-# A retry finds that the try before has restored the table.
+# On a retry, the earlier try may already have restored the table.
 RESTORED = (
     '{{ (ti.xcom_pull(task_ids="restore")["applied_by"] or '
     '{"version": ti.xcom_pull(task_ids="restore")["version_to"]})["version"] }}'
@@ -41,25 +43,27 @@ RESTORED = (
 
 @task.short_circuit
 def apply(params: dict[str, Any], ti: Any = None) -> bool:
-    """Go on unless only the plan was asked for, or there is nothing to do; nobody is asked in vain."""
+    """Continue unless only a plan was requested or there is nothing to do, so that no approval is wasted."""
     planned = ti.xcom_pull(task_ids="dry_run")
     if params["dry_run_only"] or planned["output"]["is_empty"]:
         return False
     if missing := planned["predicted"]["files_missing"]:
         raise AirflowFailException(
-            f"{missing} data files of version {planned['output']['target_version']} are gone. Restore a "
-            "later version, bring them back, or lose their rows: deltaward restore --ignore-missing-files"
+            f"{missing} data files of version {planned['output']['target_version']} are missing. Restore a "
+            "later version, restore the files, or give up their rows with "
+            "`deltaward restore --ignore-missing-files`."
         )
     return True
 
 
 @task(trigger_rule="none_failed")
 def outcome(params: dict[str, Any], ti: Any = None) -> dict[str, Any]:
-    """Say how it ended; fail unless the table was restored."""
+    """Report the outcome of the run, and fail unless the table was restored."""
     answer = ti.xcom_pull(task_ids="approve", key="answer")
     if answer["chosen_options"] != [DeltaApprovalOperator.APPROVE]:
         person = answer["responded_by_user"]
-        who = f"by {person['name']}" if person else f"as nobody answered in {params['response_hours']} hours"
+        hours = params["response_hours"]
+        who = f"by {person['name']}" if person else f"because of no answer within {hours} hours"
         ti.xcom_push(key="outcome", value="rejected")
         raise AirflowFailException(f"Rejected {who}. Nothing was restored.")
     restored = ti.xcom_pull(task_ids="restore")
@@ -72,21 +76,23 @@ def outcome(params: dict[str, Any], ti: Any = None) -> dict[str, Any]:
     start_date=pendulum.datetime(2013, 1, 1, tz="UTC"),
     max_active_runs=1,
     default_args=default_args(conn_id=CONN_ID),
-    description="Put a table back to a version or a time, after a dry run and an approval",
+    description="Restore a table to a version or a time, after a dry run and an approval",
     doc_md=__doc__,
     tags=["deltaward", "rollback"],
     params={
         "table": Param(type="string", minLength=1, description="The table's absolute path or URI"),
-        "version": Param(None, type=["null", "integer"], minimum=0, description="This or a timestamp"),
+        "version": Param(None, type=["null", "integer"], minimum=0, description="Either this or timestamp"),
         "timestamp": Param(
-            None, type=["null", "string"], description="ISO 8601: the version that was current then"
+            None, type=["null", "string"], description="ISO 8601: the version that was current at this time"
         ),
         "dry_run_only": Param(False, type="boolean", description="Only plan"),
-        "response_hours": Param(24, type="number", exclusiveMinimum=0, description="Then it is rejected"),
-        "sample_rows": Param(
-            5, type="integer", minimum=0, maximum=20, description="Rows to show; they are kept in Airflow"
+        "response_hours": Param(
+            24, type="number", exclusiveMinimum=0, description="Time limit for an answer"
         ),
-        "waive_approval": Param(False, type="boolean", description="Ask nobody, where that is allowed"),
+        "sample_rows": Param(
+            5, type="integer", minimum=0, maximum=20, description="Rows to show; Airflow stores them"
+        ),
+        "waive_approval": Param(False, type="boolean", description="Skip the approval, if allowed"),
         "connection": connection_param(),
     },
 )
@@ -115,9 +121,9 @@ def table_rollback() -> None:
         version=PLANNED_VERSION,
         expected_version=PLANNED_FROM,
         approval_task_id="approve",
-        # A run that is cleared plans anew, and what is approved then is other work.
+        # A cleared run makes a new plan, whose approval is other work.
         work_name="rollback {{ run_id }} from " + PLANNED_FROM + " to " + PLANNED_VERSION,
-        # The plan was for the table as it was: cleared alone, the task says that it was restored.
+        # The plan is for the table as it was. If only this task is cleared, it reports the earlier restore.
         on_clear="keep",
         lease="maintenance",
         dry_run=False,
@@ -127,7 +133,7 @@ def table_rollback() -> None:
         table_uri=table_uri,
         kind="verify",
         runner="inline",
-        # Others may write by now: what is compared is the version that the restore has made.
+        # Compares the version that the restore committed, because other writers may have committed since.
         job_parameters=f'{{"version_from": {PLANNED_VERSION}, "version_to": {RESTORED}}}',
     )
     planned >> apply() >> approved >> restored >> verified >> outcome()

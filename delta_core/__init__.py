@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    # Else a type checker would take every name for one of the package's.
+    # A type checker that saw `__getattr__` would accept any name as a name of the package.
 
     def __getattr__(name: str) -> Any:
         """Load a public name from the module that defines it (PEP 562)."""
@@ -83,7 +83,7 @@ if not TYPE_CHECKING:
         return value
 
     def __dir__() -> list[str]:
-        """The public names, loaded or not, and none of what this file needs itself."""
+        """The public names, loaded or not, without the names that only this module uses."""
         return sorted(
             {*globals(), *__all__} - {"Any", "TYPE_CHECKING", "annotations", "importlib", "imported"}
         )

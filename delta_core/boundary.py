@@ -1,10 +1,10 @@
-"""Where calls of the public face begin and end: plain values go in, and nothing but typed errors comes out.
+"""The boundary of the public API: plain values come in, and only typed errors go out.
 
-What fails below is mended where it fails, with an error that says what to do. Here is only what is left: an
-executor of somebody else's that raises, a value that nobody thought of, a system that refuses. Its own words
-go into the typed error, and it itself stays there as `__cause__`.
+Code below the boundary raises errors with a fix of their own wherever it can. This module converts the
+remaining exceptions: an executor of the caller that raises, an unforeseen value, an operating system that
+refuses. The typed error quotes the message of the original exception, which stays available as `__cause__`.
 
-Exceptions that end a program, such as KeyboardInterrupt, pass.
+Exceptions that end a program, such as KeyboardInterrupt, pass through.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _OPEN_TYPES: Final[Mapping[str, type]] = {"Mapping[": Mapping, "Sequence[": Sequ
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of the public face.
+    """Make a function part of the public API.
 
-    Scalars of NumPy become Python's own. An argument that is annotated as a flag is one: nothing else is
-    taken for true or false, since a flag may decide whether files are deleted. A generator that is returned
-    raises typed errors, too.
+    NumPy scalars become Python scalars. An argument that is annotated as `bool` must be a bool: no other
+    value is converted to true or false, since a flag may decide whether files are deleted. A generator that
+    the function returns raises typed errors, too.
     """
     doing = f"{function.__qualname__}()"
 
@@ -59,39 +59,42 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
         except Exception as error:
             if _is_call_itself(error, frames=1):
                 raise
-            raise _of_call(error, function, given, named) from error
+            raise _call_error(error, function, given, named) from error
         if isinstance(result, GeneratorType):
-            return cast(R, _typed(result, doing))
+            return cast(R, _typed_generator(result, doing))
         return result
 
     return call
 
 
-def public_class(found: type[C]) -> type[C]:
-    """A class of the public face: its own constructor, methods and iterators are `public`."""
-    for name, member in list(vars(found).items()):
+def public_class(cls: type[C]) -> type[C]:
+    """Make a class part of the public API: its own constructor, methods and iterators become `public`."""
+    for name, member in list(vars(cls).items()):
         if name.startswith("_") and name not in ("__init__", "__enter__", "__exit__", "__iter__"):
             continue
         if isinstance(member, FunctionType):
-            setattr(found, name, public(member))
+            setattr(cls, name, public(member))
         elif isinstance(member, classmethod | staticmethod):
             kind = type(member)
-            setattr(found, name, kind(public(member.__func__)))
-    return found
+            setattr(cls, name, kind(public(member.__func__)))
+    return cls
 
 
 def typed_error(error: Exception, *, doing: str) -> DeltaError:
-    """An exception as one of ours: what it is, or was made of, if that is one; a system's; else unexpected.
+    """An exception as a DeltaError.
+
+    The error itself or a DeltaError in its chain; an operating system's error, translated; else an
+    UnexpectedError.
 
     Args:
-        error: whatever was raised.
+        error: the exception that was raised.
         doing: what failed, for the message.
     """
     for link in _chain(error):
         if isinstance(link, DeltaError):
             return link if link is error else copy.copy(link)
         if isinstance(link, OSError) and link.errno is not None:
-            # A text: names may be bytes, or a number where a file was opened by its descriptor.
+            # A string: names may be bytes, or a number where a file was opened by its descriptor.
             name = link.filename if link.filename is not None else "a file"
             path = name.decode(errors="replace") if isinstance(name, bytes) else str(name)
             return translated(link, path, "use")
@@ -99,19 +102,19 @@ def typed_error(error: Exception, *, doing: str) -> DeltaError:
         return UnexpectedError(
             f"There is not enough memory for {doing}.",
             cause=described(error),
-            fix="Give the process more memory, or the call less to do at a time.",
+            fix="Give the process more memory, or do less in one call.",
         )
     return UnexpectedError(
-        f"{doing} failed in a way that is not foreseen.",
+        f"{doing} failed with an unforeseen error.",
         cause=described(error),
-        fix="If something of yours was called, such as an executor or a source of rows, see what it raised; "
-        "else this is a defect, and its report needs this message and the traceback",
+        fix="Check your own code that the call uses, such as an executor or a source of rows. Otherwise "
+        "this is a defect: report it with this message and the traceback.",
     )
 
 
 @contextmanager
 def typed_errors(doing: str) -> Iterator[None]:
-    """What is raised within is raised as a typed error."""
+    """A context whose exceptions are raised as typed errors."""
     try:
         yield
     except DeltaError:
@@ -121,25 +124,25 @@ def typed_errors(doing: str) -> Iterator[None]:
 
 
 def typed_iterator(items: Iterator[T], *, doing: str) -> Generator[T]:
-    """The same items; what the iterator raises is raised as a typed error."""
+    """The same items. Exceptions of the iterator are raised as typed errors."""
     with typed_errors(doing):
         yield from items
 
 
 def refuse_pickle(what: str, fix: str) -> ConfigurationError:
-    """The error for what cannot go to another process as it is."""
+    """The error for an object that cannot be sent to another process."""
     return ConfigurationError(
         f"{what} cannot be pickled.", cause="It holds open connections, locks or secrets.", fix=fix
     )
 
 
-def _typed(generator: GeneratorType[Any, Any, Any], doing: str) -> Generator[Any]:
+def _typed_generator(generator: GeneratorType[Any, Any, Any], doing: str) -> Generator[Any]:
     with typed_errors(doing):
         yield from generator
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and those that it was raised from, or while, nearest first."""
+    """An exception, then its causes and contexts, nearest first."""
     seen: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and len(seen) < _MOST_LINKS and not any(link is one for one in seen):
@@ -149,7 +152,10 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_call_itself(error: Exception, *, frames: int) -> bool:
-    """Whether the arguments fit no parameter: a mistake in the program, which Python itself names best."""
+    """Whether Python refused the arguments because they do not match the parameters.
+
+    Python's own message describes this mistake best.
+    """
     trace = error.__traceback__
     for _ in range(frames):
         trace = None if trace is None else trace.tb_next
@@ -164,7 +170,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 def _bound(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Any]]:
-    """Name, annotation and value of each argument; nothing where they fit no parameter."""
+    """Name, annotation and value of each argument; nothing when the arguments do not match the parameters."""
     signature = _signature(function)
     try:
         arguments = signature.bind(*args, **kwargs).arguments
@@ -186,26 +192,26 @@ def _require_flags(function: Callable[..., Any], args: Sequence[Any], kwargs: Ma
         return
     for name, annotation, value in _bound(function, args, kwargs):
         if annotation == "bool" and not isinstance(value, bool):
-            raise _wrong(function, name, value, "bool", None)
+            raise _wrong_argument(function, name, value, "bool", None)
 
 
-def _of_call(
+def _call_error(
     error: Exception, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> DeltaError:
-    """The typed error of a call: an argument of another type than it takes is what is most likely wrong."""
-    found = typed_error(error, doing=f"{function.__qualname__}()")
-    if not isinstance(found, UnexpectedError) or isinstance(error, MemoryError):
-        return found
+    """The typed error of a failed call. An argument of a wrong type is the most likely cause."""
+    converted = typed_error(error, doing=f"{function.__qualname__}()")
+    if not isinstance(converted, UnexpectedError) or isinstance(error, MemoryError):
+        return converted
     for name, annotation, value in _bound(function, args, kwargs):
         if not _fits(value, annotation):
-            return _wrong(function, name, value, annotation, error)
-    return found
+            return _wrong_argument(function, name, value, annotation, error)
+    return converted
 
 
-def _wrong(
+def _wrong_argument(
     function: Callable[..., Any], name: str, value: object, annotation: str, error: Exception | None
 ) -> ConfigurationError:
-    cause = f"It is of type {type(value).__name__}"
+    cause = f"The value has the type {type(value).__name__}"
     return ConfigurationError(
         f"The {name} of {function.__qualname__}() cannot be {_shown(value)}.",
         cause=cause if error is None else f"{cause}, and the call failed with {described(error)}",
@@ -214,7 +220,7 @@ def _wrong(
 
 
 def _fits(value: object, annotation: str) -> bool:
-    """Whether a value is what an annotation in plain words asks for; True where that cannot be told."""
+    """Whether a value has a type that the annotation allows. True when the annotation cannot be checked."""
     for part in _alternatives(annotation):
         known = _TYPES.get(part)
         if known is not None:
@@ -228,7 +234,7 @@ def _fits(value: object, annotation: str) -> bool:
 
 
 def _alternatives(annotation: str) -> list[str]:
-    """The parts of a union, those within brackets left together."""
+    """The members of a union annotation. Unions inside brackets are not split."""
     parts, depth, start = [], 0, 0
     for at, letter in enumerate(annotation):
         depth += (letter == "[") - (letter == "]")
@@ -240,7 +246,11 @@ def _alternatives(annotation: str) -> list[str]:
 
 def _shown(value: object) -> str:
     try:
-        text = repr(value)
-    except Exception:  # whoever wrote the class may have written this wrong
+        representation = repr(value)
+    except Exception:  # the class may define a `__repr__` that fails
         return f"a value of {type(value).__name__}"
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    return (
+        representation
+        if len(representation) <= _SHOWN_CHARACTERS
+        else f"{representation[:_SHOWN_CHARACTERS]}..."
+    )

@@ -1,6 +1,6 @@
-"""Time, injected.
+"""The clock as a dependency that callers pass in.
 
-No other module reads a clock, so tests and simulations decide what time it is. Timestamps are epoch
+No other module reads the system clock, so tests and simulations control the time. Timestamps are epoch
 milliseconds; durations are seconds on a monotonic clock.
 """
 
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the library needs of time."""
+    """The clock operations that the library uses."""
 
     def now_ms(self) -> int:
         """Wall-clock time in epoch milliseconds."""
@@ -40,7 +40,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to; `sleep` moves it."""
+    """A clock that moves only when `sleep` or `advance` is called."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self._now_ms = float(now_ms)

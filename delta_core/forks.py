@@ -1,4 +1,4 @@
-"""Locks in a forked process: a thread of the parent's may hold one, and is not there to let it go."""
+"""Locks in a forked process. A parent's thread may have held a lock at the fork."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _owners: weakref.WeakSet[Any] = weakref.WeakSet()
 def renew_lock_in_children(owner: object) -> None:
     """Give `owner` a new `_lock` of the same kind in each process that is forked from this one.
 
-    What the lock guards must be right whenever it is read without it: the fork may have come at any moment.
+    The guarded data must be valid whenever no thread holds the lock, since the fork may happen at any
+    moment.
     """
     _owners.add(owner)
 

@@ -2,7 +2,7 @@
 
 Modules log through `logging.getLogger(__name__)` with structured fields in `extra`; `configure_logging`
 is for programs (the CLI, job drivers), never for library code. Counters are plain in-process numbers
-that a program exports as it likes.
+that a program exports in any format.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ COMMIT_RECOVERED_TOTAL = "commit_recovered_total"
 """Commits whose response was lost and that were found in the log by their transaction id."""
 
 COMMIT_UNKNOWN_TOTAL = "commit_unknown_total"
-"""Commits of which it could not be told whether they landed."""
+"""Commits whose outcome could not be determined."""
 
 COMMIT_SPURIOUS_EXISTS_TOTAL = "commit_spurious_exists_total"
-"""Times a store said that a version exists and then did not have it."""
+"""Times a store reported that a version exists, but the version could not be read."""
 
 COMMIT_CONFLICT_TOTAL = "commit_conflict_total"
-"""Commits given up because a concurrent commit conflicts."""
+"""Commits that failed because a concurrent commit conflicts."""
 
 COMMIT_REBASE_TOTAL = "commit_rebase_total"
-"""Times a commit moved past another writer's version."""
+"""Times a commit was rebased on another writer's version."""
 
 COMMIT_TOTAL = "commit_total"
 """Commits that landed."""
 
 CHECKPOINT_FAILED_TOTAL = "checkpoint_failed_total"
-"""Checkpoints after a commit that failed; the commit stands."""
+"""Checkpoints after a commit that failed. The commit itself is valid."""
 
 
 class Metrics:
@@ -56,7 +56,7 @@ class Metrics:
             self._counts[name] += amount
 
     def value(self, name: str) -> int:
-        """The counter's value; zero for one never incremented."""
+        """The counter's value; zero when it was never incremented."""
         with self._lock:
             return self._counts[name]
 
@@ -83,7 +83,7 @@ def structured_fields(record: logging.LogRecord) -> dict[str, Any]:
 class TextFormatter(logging.Formatter):
     """One line per record: time, level, logger, message, then `key=value` fields.
 
-    The lines of a traceback are indented: what an error's text holds cannot pass for another record.
+    The lines of a traceback are indented, so an error message cannot imitate another record.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -119,7 +119,7 @@ def configure_logging(*, level: str = "INFO", json_lines: bool = False, stream: 
 
     Args:
         level: a standard level name.
-        json_lines: one JSON object per line instead of text.
+        json_lines: one JSON object per line instead of string.
         stream: where to; standard error by default.
     """
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
@@ -134,5 +134,5 @@ def configure_logging(*, level: str = "INFO", json_lines: bool = False, stream: 
 def _plain(value: object) -> str:
     if isinstance(value, Mapping | list | tuple):
         return json.dumps(value, default=str)
-    text = str(value)
-    return json.dumps(text) if " " in text else text
+    string = str(value)
+    return json.dumps(string) if " " in string else string

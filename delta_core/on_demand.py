@@ -1,4 +1,4 @@
-"""Public names of a package that load on first use (PEP 562): importing the package costs next to nothing."""
+"""Public names of a package that load on first use (PEP 562), so that importing the package is cheap."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def on_demand(
 
 
 def imported(module: str) -> ModuleType:
-    """The module, its packages first.
+    """Import a module after the packages that contain it.
 
     An import holds the lock of a module while it imports the package around it. A thread that imports that
     package at the same time, which imports the module itself, would wait for it, and one of both would fail.

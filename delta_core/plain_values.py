@@ -1,6 +1,6 @@
-"""Plain values as a Python program has them: scalars of NumPy for Python's own, and values as texts.
+"""Plain Python values: conversion of NumPy scalars, and values as strings.
 
-NumPy is not imported: its scalars are told by their `dtype` and give Python's own with `item()`.
+NumPy is not imported. Its scalars are recognised by their `dtype` and converted with `item()`.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """The value, or what Python has for it where it is a scalar of NumPy."""
+    """The value, with a NumPy scalar converted to the Python type."""
     if type(value).__module__ != "numpy" or getattr(value, "shape", None) != ():
         return value
     if value.dtype.kind not in "mM":
         return value.item()
-    # Python has no time of nanoseconds, which item() makes a number of.
+    # Python has no time type with nanoseconds; item() returns an integer for it.
     coarser = value.astype(value.dtype.name.replace("[ns]", "[us]"))
     own = coarser.item()
     return value if isinstance(own, int) or (own is not None and coarser != value) else own
 
 
 def value_string(value: object) -> str | None:
-    """How a setting writes a value: texts as they are, true and false, and numbers; None for all else.
+    """The string form of a setting's value: strings, booleans and numbers; None for other values.
 
-    A number that is none, or infinite, is no value of a setting.
+    NaN and infinity are not valid values of a setting and give None.
     """
     value = plain(value)
     if isinstance(value, str):
@@ -35,7 +35,7 @@ def value_string(value: object) -> str | None:
     if isinstance(value, int):
         try:
             return str(int(value))
-        except ValueError:  # more digits than Python writes
+        except ValueError:  # more digits than Python converts to a string
             return None
     if isinstance(value, float | Decimal) and math.isfinite(value):
         return f"{value:f}" if isinstance(value, Decimal) else repr(float(value))

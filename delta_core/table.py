@@ -1,4 +1,4 @@
-"""`DeltaTable`: an open table, with the method names of the `deltalake` package where the job is the same."""
+"""`DeltaTable`: an open table. Methods have the names of the `deltalake` package where they do the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from delta_core import checkpoint, dml, maintenance, scan, transaction
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 
-# What changes or scans a table loads when a method needs it: opening one must stay quick.
+# Modules that change or scan a table load when a method needs them: opening a table must stay quick.
 from delta_core.boundary import public_class, refuse_pickle, typed_iterator
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError
@@ -49,8 +49,9 @@ Predicate = Expression | str
 class DeltaTable:
     """A table at a version.
 
-    The handle shows one version until `update_incremental`, `load_as_version` or a write made through it
-    moves it on. Its methods are not to be called from several threads at once; snapshots may be shared.
+    The handle shows one version. `update_incremental`, `load_as_version` and writes through the handle move
+    it to another version. Do not call methods of one handle from several threads at once; snapshots may be
+    shared.
     """
 
     def __init__(
@@ -63,24 +64,24 @@ class DeltaTable:
         allowed_roots: Sequence[str | os.PathLike[str]] = (),
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Open a table; reads its protocol and metadata, no list of files.
+        """Open a table. Reads its protocol and metadata, but not its list of files.
 
         Args:
-            table_uri: a path or `file:` URI.
+            table_uri: a path or URI.
             version: the version to show; the latest when None.
-            storage_options: for the store.
-            timestamp_ms: show the version that was current then: epoch milliseconds, a `datetime` with a
-                zone, or a text of ISO 8601 with one. A time after the newest commit is refused, as Spark
-                does: it may yet get another.
-            allowed_roots: paths or `file:` URIs below which absolute paths of the log may lead when rows
-                are read, by a scan or to be written again: for a shallow clone, the root of the table that
-                it was cloned from. Nothing is ever written or deleted there.
-            clock: where time comes from.
+            storage_options: options of the store.
+            timestamp_ms: show the version that was current at this time: epoch milliseconds, a `datetime`
+                with a time zone, or an ISO 8601 string with one. A time after the newest commit is refused,
+                as in Spark: another commit may still be made before that time.
+            allowed_roots: paths or `file:` URIs. Absolute paths in the log may lead below them when rows are
+                read, by a scan or for a rewrite. For a shallow clone, pass the root of the source table.
+                Nothing is ever written or deleted there.
+            clock: the source of the time.
 
         Raises:
-            TableNotFoundError: there is no table.
-            VersionNotFoundError: the version is not, or no longer, in the log, or none is for the time.
-            ConfigurationError: a time without a zone, or a version and a time.
+            TableNotFoundError: the URI does not contain a Delta table.
+            VersionNotFoundError: the log does not contain the version, or no version has the timestamp.
+            ConfigurationError: a time has no time zone, or both a version and a time are given.
         """
         timestamp_ms = epoch_ms(timestamp_ms)
         roots = [allowed_roots] if isinstance(allowed_roots, str | os.PathLike) else allowed_roots
@@ -108,10 +109,10 @@ class DeltaTable:
         storage_options: Mapping[str, str] | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> DeltaTable:
-        """Create an empty table and open it. The schema is a pyarrow one, or a list as of `define_column`.
+        """Create an empty table and open it. The schema is a pyarrow schema or `define_column` results.
 
         Raises:
-            TableExistsError: there is one already.
+            TableExistsError: a table exists already at the URI.
             SchemaError: the schema, the partitioning or the clustering is not valid.
             InvalidTablePropertyError: a property is unknown or has a value that it cannot take.
         """
@@ -133,29 +134,29 @@ class DeltaTable:
     def is_deltatable(
         table_uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None
     ) -> bool:
-        """Whether there is a table. One listing."""
+        """Whether there is a Delta table at the URI. One listing."""
         return Snapshot.exists(open_store(table_uri, storage_options=storage_options))
 
     def __repr__(self) -> str:
         return f"DeltaTable({self.table_uri!r}, version={self.version()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The table at its version, opened again where the handle is unpickled.
+        """Pickle the URI and version of the table; it is opened again when the handle is unpickled.
 
         Raises:
-            ConfigurationError: it was opened with an option that is a secret, which a pickle would show.
+            ConfigurationError: the table was opened with a secret option, which a pickle would reveal.
         """
         secret = sorted(name for name in self._options if is_secret(name) or not is_option(name))
         if secret:
             raise refuse_pickle(
                 f"A DeltaTable with the storage option {secret[0]!r}",
-                f"Pass {self.table_uri!r} and the version {self.version()}, and open the table there; or "
-                "leave credentials to the environment of each process.",
+                f"Pass {self.table_uri!r} and the version {self.version()}, and open the table there. Or "
+                "set credentials in the environment of each process.",
             )
         arguments = (self.table_uri, self.version(), self._options or None, self._roots, self._clock)
         return (_reopened, arguments)
 
-    # ------------------------------------------------------------ what it is
+    # ------------------------------------------------------------ properties of the table
 
     @property
     def table_uri(self) -> str:
@@ -169,12 +170,12 @@ class DeltaTable:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The state that the handle shows."""
+        """The snapshot that the handle shows."""
         return self._snapshot
 
     @property
     def known_at_ms(self) -> int:
-        """When the snapshot was last known to be the newest; long ago for a version asked for by number."""
+        """When the snapshot was last read as the newest version; 0 for a version opened by number or time."""
         return 0 if self._pinned else self._known_at_ms
 
     def version(self) -> int:
@@ -190,16 +191,16 @@ class DeltaTable:
         return self._snapshot.metadata
 
     def protocol(self) -> Protocol:
-        """What a client must support."""
+        """The reader and writer requirements of the table."""
         return self._snapshot.protocol
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """Who did what, newest first, up to the handle's version. One request for each commit.
+        """The commits up to the handle's version, newest first. One request for each commit.
 
         Args:
-            limit: how many commits at most; all that the log has when None.
+            limit: the maximum number of commits; None returns all commits in the log.
         """
-        fix = "Ask for at least 0 commits, or leave the limit out for all."
+        fix = "Ask for at least 0 commits, or leave out the limit to get all commits."
         return history(self._snapshot, limit=at_least(0, limit, what="limit", fix=fix))
 
     def transactions(self) -> Mapping[str, SetTransaction]:
@@ -211,18 +212,18 @@ class DeltaTable:
         return self._snapshot.domain_metadata
 
     def detail(self) -> dict[str, Any]:
-        """What the table is, in one JSON-serialisable mapping; counts live files and bytes."""
+        """A description of the table as a JSON-serialisable mapping. Counts live files and bytes."""
         return table_detail(self._snapshot)
 
-    # ------------------------------------------------------------ which version it shows
+    # ------------------------------------------------------------ the version that the handle shows
 
     def load_as_version(self, version: Instant | None = None, *, timestamp_ms: Instant | None = None) -> None:
         """Show another version: by number, as of a time, or the latest when neither is given.
 
-        A `datetime` or a text in place of the number is a time, too.
+        A `datetime` or a string in place of the version number is a time.
 
         Raises:
-            VersionNotFoundError: the version is not, or no longer, in the log, or none is for the time.
+            VersionNotFoundError: the log does not contain the version, or no version has the timestamp.
         """
         number, time_ms = version_or_time(version, timestamp_ms)
         self._snapshot = Snapshot.load(self._store, version=number, timestamp_ms=time_ms, clock=self._clock)
@@ -230,23 +231,23 @@ class DeltaTable:
         self._pinned = number is not None or time_ms is not None
 
     def update_incremental(self) -> None:
-        """Show the latest version; reads only the commits that are new."""
+        """Show the latest version. Reads only the new commits."""
         if self._pinned:
             self.load_as_version()
         else:
             self.adopt(self._snapshot.refresh())
 
     def verify_serializable(self, predicate: Predicate | None = None) -> int:
-        """Check that what this version shows of some rows, or of all, is still so at the newest version.
+        """Check that the rows that match a predicate, or all rows, are the same in the newest version.
 
-        One listing, and one request for each commit since. Nothing is written, and the handle stays.
+        One listing, and one request for each newer commit. Writes nothing. The handle keeps its version.
 
         Returns:
             The newest version.
 
         Raises:
-            ConcurrentModificationError: a commit since has added or removed such rows, or changed metadata.
-            StaleCommitError: the table was replaced, or its commits since were cleaned up.
+            ConcurrentModificationError: a newer commit added or removed such rows, or changed metadata.
+            StaleCommitError: the table was replaced, or the newer commits were cleaned up.
         """
         expression = dml.resolve_predicate(predicate, self._snapshot.schema)
         reads = (
@@ -261,7 +262,7 @@ class DeltaTable:
             self.adopt(committed.snapshot)
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Show this snapshot of the table, which was the newest when it was last known."""
+        """Show a snapshot of this table that was the newest when it was read."""
         self._known_at_ms = snapshot.known_at_ms
         self._pinned = False
         self._snapshot = snapshot
@@ -269,13 +270,13 @@ class DeltaTable:
     # ------------------------------------------------------------ rows and files
 
     def file_uris(self, predicate: Predicate | None = None) -> list[str]:
-        """The URIs of the live files, or of those that may hold rows matching the predicate.
+        """The URIs of the live files, or of the live files that may contain rows that match the predicate.
 
         Raises:
-            UnsupportedTableFeatureError: whoever read the files as they are would see other rows than the
-                table's: some are deleted by deletion vectors, or columns have other names.
+            UnsupportedTableFeatureError: the bare files do not show the rows of the table: deletion vectors
+                delete some of the rows, or columns have other names in the files.
         """
-        self._snapshot.require_readable(operation="hand out the table's data files")
+        self._snapshot.require_readable(operation="return the URIs of the data files")
         paths = scan.Scan(self._snapshot, predicate=predicate).files(["path"]).column("path").to_pylist()
         return [path if "://" in path else f"{self.table_uri}/{path}" for path in paths]
 
@@ -283,7 +284,7 @@ class DeltaTable:
         """The live files with their partition values and statistics, one row each.
 
         Args:
-            flatten: one column `partition.x`, `min.x`, ... for each instead of structs.
+            flatten: return columns `partition.x`, `min.x`, ... instead of structs.
         """
         return scan.add_actions_table(self._snapshot, flatten=flatten)
 
@@ -298,16 +299,17 @@ class DeltaTable:
         """The rows as a stream in bounded memory.
 
         Args:
-            columns: which, in this order; all when None, one when a text.
-            filters: a predicate as Spark SQL text or as a tree; files that cannot match are not read.
-            shard: (index, count): this reader's share of the files, for readers that work side by side on
-                one version.
-            row_ids: after the columns come `_row_id`, which a row keeps for its life, and
-                `_row_commit_version`, the version that inserted or updated it last: what delta-spark
-                calls `_metadata.row_id` and `_metadata.row_commit_version`.
+            columns: the columns to return, in this order; None returns all; a string is one column.
+            filters: a predicate as Spark SQL text or as an expression tree. Files that cannot match are
+                not read.
+            shard: (index, count): the part of the files that this reader reads, for several readers that
+                share one version.
+            row_ids: append the columns `_row_id`, which stays the same for the life of a row, and
+                `_row_commit_version`, the version that last inserted or updated the row. delta-spark calls
+                them `_metadata.row_id` and `_metadata.row_commit_version`.
 
         Raises:
-            RowTrackingDisabledError: row ids are asked for, and row tracking is not enabled.
+            RowTrackingDisabledError: `row_ids` is set, but row tracking is not enabled.
         """
         return self._scan(columns, filters, row_ids).to_batches(shard=shard)
 
@@ -318,7 +320,7 @@ class DeltaTable:
         *,
         row_ids: bool = False,
     ) -> pa.Table:
-        """The rows as one table in memory. Arguments and errors as those of `to_batches`."""
+        """The rows as one table in memory. For arguments and errors see `to_batches`."""
         return self._scan(columns, filters, row_ids).to_table()
 
     def _scan(self, columns: Sequence[str] | None, filters: Predicate | None, row_ids: bool) -> Scan:
@@ -342,21 +344,22 @@ class DeltaTable:
         """The rows that changed between two versions, both included, as a stream in bounded memory.
 
         After the table's columns come `_change_type` (`insert`, `delete`, `update_preimage`,
-        `update_postimage`), `_commit_version` and `_commit_timestamp`. For tables with
-        `delta.enableChangeDataFeed`; one that is only appended to has `appended_batches`, too.
+        `update_postimage`), `_commit_version` and `_commit_timestamp`. The table needs
+        `delta.enableChangeDataFeed`. For a table with appends only, see also `appended_batches`.
 
         Args:
-            starting_version: the first version; not looked at when there is a starting time.
-            ending_version: the last version; None is the one that the handle shows.
-            starting_timestamp_ms: a time; the first version committed then or later.
-            ending_timestamp_ms: as that; the last version committed then or before.
-            columns: which, in this order; all when None.
-            predicate: on the table's columns and those three.
+            starting_version: the first version; ignored when there is a starting time.
+            ending_version: the last version; None is the version that the handle shows.
+            starting_timestamp_ms: start at the first version that was committed at this time or later.
+            ending_timestamp_ms: end at the last version that was committed at this time or before.
+            columns: the columns to return, in this order; None returns all.
+            predicate: a predicate on the table's columns and these three columns.
 
         Raises:
-            TableChangedError: change data was not enabled for all of the versions, or their schemas do not
-                fit the last one's. Raised while reading, at the version that it is about.
-            VersionNotFoundError: a version is not, or no longer, in the log.
+            TableChangedError: change data was not enabled for all of the versions, or the schema of a
+                version is not compatible with the schema of the last version. Raised when the scan
+                reaches that version.
+            VersionNotFoundError: the log does not contain a version, or no longer contains it.
         """
         last = self._snapshot
         ending_ms, starting_ms = epoch_ms(ending_timestamp_ms), epoch_ms(starting_timestamp_ms, up=True)
@@ -380,21 +383,21 @@ class DeltaTable:
     def appended_batches(
         self, since_version: int, columns: Sequence[str] | None = None, filters: Predicate | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows appended after a version, up to the one that is open, for readers that tail the table.
+        """The rows appended after a version, up to the version of the handle, for readers that tail a table.
 
         Args:
-            since_version: the version already seen; -1 is before the first.
+            since_version: the last version that the reader has seen; -1 reads from version 0.
             columns: as in `to_batches`.
             filters: as in `to_batches`.
 
         Raises:
-            TableChangedError: a commit changed or removed rows, so appended rows are not the whole story.
+            TableChangedError: a commit changed or removed rows, so the appended rows are not all changes.
             VersionNotFoundError: a commit in between is no longer in the log.
-            ConfigurationError: the version already seen is below -1 or after the one that is open.
+            ConfigurationError: `since_version` is below -1 or after the handle's version.
         """
-        fix = "Pass -1 to read from the first."
+        fix = "Pass -1 to read from the first version."
         if at_least(-1, since_version, what="version already seen", fix=fix) is None:
-            raise ConfigurationError("No version already seen was given.", fix=fix)
+            raise ConfigurationError("`since_version` is missing.", fix=fix)
         return scan.appended_batches(
             self._snapshot,
             since_version=since_version,
@@ -411,24 +414,24 @@ class DeltaTable:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> DeleteResult:
-        """Delete the rows for which a predicate is true; where it is null, a row stays.
+        """Delete the rows for which a predicate is true. Rows for which it is null stay.
 
-        By deletion vectors where the table property `delta.enableDeletionVectors` says so, else by rewriting
-        the files that lose rows. The handle shows the new version after.
+        Writes deletion vectors when the table property `delta.enableDeletionVectors` is true, else rewrites
+        the files that lose rows. The handle shows the new version afterwards.
 
         Args:
-            predicate: Spark SQL text or a tree; None is every row.
+            predicate: Spark SQL text or an expression tree; None deletes every row.
             commit_properties: provenance, idempotency key and limits of the commit.
 
         Returns:
-            The commit, and metrics by deltalake's names.
+            The commit, and metrics with the names of the deltalake package.
 
         Raises:
             ExpressionError: the predicate is invalid, does not fit the schema, or fails on a row.
             InvalidTableError: the table is append-only.
-            UnsupportedTableFeatureError: the table needs what is not written; nothing was.
-            ConcurrentModificationError: another writer has changed or added such rows; nothing was deleted.
-            CommitStateUnknownError: the store never said whether the commit landed; files were kept.
+            UnsupportedTableFeatureError: the table needs an unsupported feature; nothing was written.
+            ConcurrentModificationError: another writer changed or added such rows; nothing was deleted.
+            CommitStateUnknownError: the outcome of the commit is not known; its files were kept.
         """
         self.update_incremental()
         result = dml.delete_rows(
@@ -449,32 +452,33 @@ class DeltaTable:
         new_values: Updates | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> UpdateResult:
-        """Assign values to columns of the rows for which a predicate is true; where it is null, a row stays.
+        """Assign values to columns of the rows for which a predicate is true. Other rows stay unchanged.
 
-        By deletion vectors where the table property `delta.enableDeletionVectors` says so, else by rewriting
-        the files that have such rows. The handle shows the new version after.
+        Writes deletion vectors when the table property `delta.enableDeletionVectors` is true, else rewrites
+        the files that have such rows. Rows for which the predicate is null do not match. The handle shows the
+        new version afterwards.
 
         Args:
-            updates: what columns become, by name; `a.b` or `("a", "b")` is a field of a struct. Texts are
-                Spark SQL over the row as it was (`DEFAULT` is the column's default); trees do, too, and any
-                other Python value is itself.
-            predicate: Spark SQL text or a tree; None is every row.
-            new_values: as `updates`, but a text is that text.
+            updates: the new values by column name; `a.b` or `("a", "b")` is a field of a struct. Strings are
+                Spark SQL over the row before the update (`DEFAULT` is the column's default), as are
+                expression trees. Any other Python value is a constant.
+            predicate: Spark SQL text or an expression tree; None updates every row.
+            new_values: as `updates`, but a string is a constant.
             commit_properties: provenance, idempotency key and limits of the commit.
 
         Returns:
-            The commit, and metrics by deltalake's names.
+            The commit, and metrics with the names of the deltalake package.
 
         Raises:
             ConfigurationError: nothing is assigned, or one column twice.
             ExpressionError: the predicate or an assignment is invalid, does not fit the schema, or fails on
                 a row.
             SchemaMismatchError: an identity column is assigned.
-            ConstraintViolationError: a row would break a constraint or NOT NULL; shows it.
+            ConstraintViolationError: a row would break a constraint or NOT NULL; the message shows the row.
             InvalidTableError: the table is append-only.
-            UnsupportedTableFeatureError: the table needs what is not written; nothing was.
-            ConcurrentModificationError: another writer has changed or added such rows; nothing was updated.
-            CommitStateUnknownError: the store never said whether the commit landed; files were kept.
+            UnsupportedTableFeatureError: the table needs an unsupported feature; nothing was written.
+            ConcurrentModificationError: another writer changed or added such rows; nothing was updated.
+            CommitStateUnknownError: the outcome of the commit is not known; its files were kept.
         """
         self.update_incremental()
         result = dml.update_rows(
@@ -493,12 +497,12 @@ class DeltaTable:
 
     @property
     def optimize(self) -> TableOptimizer:
-        """Rewriting files: `table.optimize.compact()`."""
+        """Operations that rewrite files: `table.optimize.compact()`."""
         return maintenance.TableOptimizer(self, allowed_roots=self._allowed_roots)
 
     @property
     def alter(self) -> FeatureAlterer:
-        """Changing the definition: `table.alter.add_columns(...)`."""
+        """Operations that change the table definition: `table.alter.add_columns(...)`."""
         return maintenance.FeatureAlterer(
             self, number_rows=self.optimize.number_rows, allowed_roots=self._allowed_roots
         )
@@ -512,23 +516,23 @@ class DeltaTable:
         dry_run: bool = False,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> RestorePlan:
-        """Make the table what it was at a version or time, as a new version.
+        """Restore the table to a version or time, as a new version.
 
-        Applies at once, unlike `vacuum` and the command line: look at the plan of `dry_run=True` first.
+        Unlike `vacuum` and the command line, this applies at once: check the plan of `dry_run=True` first.
 
         Args:
-            target: the version to bring back; a `datetime` or a text here is a time.
-            timestamp_ms: or the time whose version to bring back.
-            ignore_missing_files: go on without files that the store no longer has; their rows are lost.
-            dry_run: only say what would change; nothing is written.
+            target: the version to restore; a `datetime` or a string is a time.
+            timestamp_ms: the time to restore, instead of a version.
+            ignore_missing_files: continue without files that the store no longer has; their rows are lost.
+            dry_run: only return the plan; nothing is written.
             commit_properties: provenance, idempotency key and limits of the commit.
 
         Returns:
-            The plan: files and rows that come back or go, and the commits that are undone.
+            The plan: the files and rows that are added and removed, and the commits that are undone.
 
         Raises:
-            MissingDataFileError: data files of that version are gone.
-            RestoreError: not exactly one of version and time.
+            MissingDataFileError: data files of that version are missing.
+            RestoreError: neither a version nor a time is given, or both.
         """
         require_commit_properties(commit_properties)
         version, time_ms = version_or_time(target, timestamp_ms)
@@ -567,18 +571,18 @@ class DeltaTable:
         """Delete files that no version within the retention needs.
 
         Args:
-            retention_hours: age from which removed files go; the table's retention when None.
-            dry_run: only say what would go. The default.
-            enforce_retention: refuse a retention below the table's own.
-            force: with `enforce_retention=False`, really allow a shorter one.
-            executor: maps the deletions; threads of this process when None.
-            commit_properties: provenance of the commits that record start and end.
+            retention_hours: removed files older than this are deleted; None uses the table's retention.
+            dry_run: only return the files that would be deleted. The default.
+            enforce_retention: refuse a retention that is shorter than the table's.
+            force: required together with `enforce_retention=False` for a shorter retention.
+            executor: runs the deletions; threads of this process when None.
+            commit_properties: provenance of the commits that record the start and the end.
 
         Returns:
-            The paths that went, or would go, relative to the table's root.
+            The paths that were deleted, or would be deleted, relative to the table's root.
 
         Raises:
-            RetentionTooShortError: the retention could take files that readers or writers need.
+            RetentionTooShortError: the retention could delete files that readers or writers need.
         """
         require_commit_properties(commit_properties)
         self.update_incremental()
@@ -605,24 +609,24 @@ class DeltaTable:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> FsckResult:
-        """Take files out of the table whose data the store no longer has; their rows are lost.
+        """Remove live files from the table whose data is missing in the store. Their rows are lost.
 
-        Only a file that the store was asked for by its name, and does not have, counts as missing. One that
-        cannot be read for another reason, such as the lost file of its deletion vector, stays, and is named
-        in `result.plan.unreadable`. Nothing is committed where nothing is missing.
+        A file is missing only when the store, asked for it by name, does not have it. A file that cannot be
+        read for another reason, such as a lost deletion vector file, stays live and is listed in
+        `result.plan.unreadable`. When no file is missing, nothing is committed.
 
         Args:
-            dry_run: only say which files would go. The default, unlike in deltalake.
+            dry_run: only report which files would be removed. The default, unlike in deltalake.
             commit_properties: provenance, idempotency key and limits of the commit.
 
         Returns:
-            The plan and what came of it; `result.metrics` is what deltalake's `repair` returns.
+            The plan and its outcome; `result.metrics` has the form that deltalake's `repair` returns.
 
         Raises:
-            StorageError: the store could not say whether it has a file; nothing was committed.
-            ConcurrentModificationError: another writer has removed one of the files meanwhile.
+            StorageError: the store did not report whether it has a file; nothing was committed.
+            ConcurrentModificationError: another writer removed one of the files at the same time.
             InvalidTableError: the table is append-only.
-            UnsupportedTableFeatureError: the table needs what is not written.
+            UnsupportedTableFeatureError: the table needs an unsupported feature.
         """
         require_commit_properties(commit_properties)
         self.update_incremental()
@@ -655,5 +659,5 @@ def _reopened(
     allowed_roots: Sequence[str],
     clock: Clock,
 ) -> DeltaTable:
-    """What `DeltaTable.__reduce__` names."""
+    """Rebuild a handle from its pickle."""
     return DeltaTable(table_uri, version, storage_options, allowed_roots=allowed_roots, clock=clock)

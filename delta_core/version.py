@@ -1,4 +1,4 @@
-"""The distribution's version: the one place that spells it besides the packaging file."""
+"""The version of the distribution. Only this module and the packaging file contain it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The demonstration: real tables loaded, maintained, rolled back and checked, on this machine alone."""
+"""The demonstration: real tables are loaded, maintained, rolled back and checked, on this machine only."""

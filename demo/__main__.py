@@ -1,4 +1,4 @@
-"""`python -m demo run | up | down`: what `make demo`, `make up` and `make down` call."""
+"""`python -m demo run | up | down`: the commands behind `make demo`, `make up` and `make down`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ EXIT_INTERRUPTED = 130
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; the exit code is 0 only when it did all it should."""
+    """Run one command. The exit code is 0 only if the command succeeded."""
     arguments = _parser().parse_args(argv)
     layout = Layout(home=arguments.home.resolve())
     display = Display()
-    # SIGINT, too: what a script starts in the background inherits that it is ignored.
+    # SIGINT, too, because a background process of a script inherits an ignored SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
         display.console.print(str(error), markup=False)
         return 1
     except KeyboardInterrupt:
-        display.console.print("Interrupted; everything that was started has been stopped.")
+        display.console.print("Interrupted. All started processes have been stopped.")
         return EXIT_INTERRUPTED
 
 
@@ -56,7 +56,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--home", type=Path, default=DEFAULT_HOME, help="where everything is kept")
+    parser.add_argument("--home", type=Path, default=DEFAULT_HOME, help="the directory for all files")
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="the whole story, then the summary and its checks")
     running.add_argument(
@@ -70,13 +70,13 @@ def _parser() -> argparse.ArgumentParser:
         choices=NAMES,
         action="append",
         default=[],
-        help="spoil the run; the checks must find it. May be given more than once",
+        help="sabotage the run; the checks must detect it. May be given more than once",
     )
     running.add_argument("--database", type=Path, help="a migrated Airflow database to copy, an SQLite file")
-    running.add_argument("--connect-url", help="use this Spark Connect server rather than starting one")
-    running.add_argument("--driver-socket", type=Path, help="with it, this driver host")
+    running.add_argument("--connect-url", help="use this Spark Connect server instead of starting one")
+    running.add_argument("--driver-socket", type=Path, help="the driver host to use with --connect-url")
     commands.add_parser("up", help="start Airflow with the project's DAGs and leave it running")
-    commands.add_parser("down", help="stop everything and check that nothing is left")
+    commands.add_parser("down", help="stop all processes and check that none remains")
     return parser
 
 

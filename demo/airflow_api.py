@@ -1,4 +1,4 @@
-"""The few calls of Airflow's REST API that the demonstration makes, over the standard library alone."""
+"""A small client for Airflow's REST API, which uses only the standard library."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Json = dict[str, Any]
 
 _ATTEMPTS = 30
 
-# A proxy named in the environment has no business with a loopback address.
+# Requests to a loopback address must not use a proxy from the environment.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class AirflowApi:
-    """A client that logs in with the password when it first needs to."""
+    """A client that logs in with the password before its first authorised request."""
 
     def __init__(self, login: Login) -> None:
         self._login = login
         self._token: str | None = None
 
     def health(self) -> Json:
-        """The health of each service; empty while the server does not answer."""
+        """The health of each service; empty if the server does not answer."""
         try:
             return self._send("GET", "/api/v2/monitor/health", token=None)
         except (OSError, ValueError):
@@ -53,7 +53,7 @@ class AirflowApi:
         self._post(f"/api/v2/dags/{dag_id}/dagRuns", body)
 
     def backfill(self, dag_id: str, *, from_date: str, to_date: str, conf: Json) -> int:
-        """Have Airflow make the scheduled runs of a range of logical dates, one at a time; returns its id."""
+        """Create a backfill for a range of logical dates, with one run at a time; returns its id."""
         body = {"dag_id": dag_id, "from_date": from_date, "to_date": to_date, "dag_run_conf": conf}
         body["max_active_runs"] = 1
         patience = _ATTEMPTS
@@ -61,7 +61,7 @@ class AirflowApi:
             try:
                 return int(self._post("/api/v2/backfills", body)["id"])
             except DemoError as error:
-                # SQLite refused a second writer; Airflow has taken back what it had begun.
+                # SQLite refused a second writer, and Airflow has rolled its changes back.
                 patience -= 1
                 if _status(error) != 503 or not patience:
                     raise
@@ -82,22 +82,22 @@ class AirflowApi:
         return self._get(path)["task_instances"]
 
     def answer(self, dag_id: str, run_id: str, task_id: str, *, option: str) -> None:
-        """Answer the question that a waiting task asks."""
+        """Answer the question of a waiting task."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{_quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
         try:
             self._repeated("PATCH", path, {"chosen_options": [option], "params_input": {}})
         except DemoError as error:
-            # Answered already: by an attempt whose reply was lost.
+            # An earlier attempt, whose reply was lost, has already answered.
             if _status(error) != 409:
                 raise
 
     def questions(self, dag_id: str, run_id: str) -> list[Json]:
-        """What the run's tasks asked, and what was answered."""
+        """The questions of the run's tasks, with their answers."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{_quote(run_id)}/hitlDetails"
         return self._get(path)["hitl_details"]
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1) -> Any:
-        """What the task returned; None when it returned nothing."""
+        """The return value of a task; None if it returned nothing."""
         path = (
             f"/api/v2/dags/{dag_id}/dagRuns/{_quote(run_id)}/taskInstances/{task_id}/xcomEntries/return_value"
         )
@@ -115,7 +115,7 @@ class AirflowApi:
         return self._repeated("GET", path, None)
 
     def _repeated(self, method: str, path: str, body: Json | None) -> Json:
-        """What does no harm when it is done again; a busy server may answer the second time."""
+        """Send an idempotent request, and repeat it while the server is busy."""
         patience = _ATTEMPTS
         while True:
             try:
@@ -159,5 +159,5 @@ def _status(error: DemoError) -> int | None:
     return cause.code if isinstance(cause, urllib.error.HTTPError) else None
 
 
-def _quote(text: str) -> str:
-    return urllib.parse.quote(text, safe="")
+def _quote(name: str) -> str:
+    return urllib.parse.quote(name, safe="")

@@ -1,7 +1,7 @@
-"""An archive of the classes that every Spark loads: a JVM that maps it starts in half the time.
+"""A class data archive for Spark: a JVM that maps it starts in half the time.
 
-`python -m demo.class_archive` makes it where it is missing, in less than a minute. It is kept in `.tools/`,
-for one release of Spark and of Java; another JVM, or one with other jars, goes without.
+`python -m demo.class_archive` creates a missing archive in less than a minute. It is stored in `.tools/`, for
+one release of Spark and of Java. Another JVM, or one with other jars, starts without it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from pathlib import Path
 from demo.layout import REPOSITORY
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM whose life is minutes: what the second compiler would bring it would not repay."""
+"""Options for a JVM that runs for minutes, for which the second compiler costs more than it saves."""
 
 _FOLDER = REPOSITORY / ".tools" / "classes"
 _MOST_SECONDS = 300
 
 
 def submit_options() -> str:
-    """`SPARK_SUBMIT_OPTS` of a short-lived Spark, with the archive where there is one."""
+    """`SPARK_SUBMIT_OPTS` of a short-lived Spark, with the archive if it exists."""
     archive = _archive()
     if archive is None or not archive.exists():
         return SHORT_LIVED
-    # The JVM says on its standard output that an archive does not suit it.
+    # If the archive does not match, the JVM would print a message on standard output.
     return f"{SHORT_LIVED} -XX:SharedArchiveFile={archive} -Xlog:disable -Xlog:all=error:stderr"
 
 
 def make() -> Path | None:
-    """Make the archive unless it is there; None where it cannot be made, which costs no more than time."""
+    """Create the archive if it is missing; None if it cannot be created, which only makes Spark slower."""
     archive = _archive()
     if archive is None or " " in str(archive):
         return None
@@ -42,17 +42,20 @@ def make() -> Path | None:
     with open(archive.parent / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
-            print("deltaward: making an archive of Spark's classes, about a minute, once", file=sys.stderr)
+            print(
+                "deltaward: creating an archive of Spark's classes. This takes about a minute, once.",
+                file=sys.stderr,
+            )
             _record(archive)
     return archive if archive.exists() else None
 
 
 def _record(archive: Path) -> None:
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
-        made = Path(scratch) / archive.name
+        new_archive = Path(scratch) / archive.name
         environment = {
             **os.environ,
-            "SPARK_SUBMIT_OPTS": f"{SHORT_LIVED} -XX:ArchiveClassesAtExit={made} -Xlog:disable",
+            "SPARK_SUBMIT_OPTS": f"{SHORT_LIVED} -XX:ArchiveClassesAtExit={new_archive} -Xlog:disable",
         }
         try:
             code = subprocess.run(
@@ -66,9 +69,9 @@ def _record(archive: Path) -> None:
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired:
-            return  # what there is of it may be cut off
-        if code == 0 and made.exists():
-            made.replace(archive)
+            return  # The archive may be incomplete.
+        if code == 0 and new_archive.exists():
+            new_archive.replace(archive)
 
 
 def _archive() -> Path | None:
@@ -78,16 +81,17 @@ def _archive() -> Path | None:
         return None
     java = os.environ.get("JAVA_HOME", "")
     release = Path(java, "release")
-    named = release.read_text() if release.is_file() else java
-    told = hashlib.sha256(f"{spark}\n{named}\n{SHORT_LIVED}".encode()).hexdigest()[:16]
-    return _FOLDER / f"spark-{spark}-{told}.jsa"
+    java_release = release.read_text() if release.is_file() else java
+    digest = hashlib.sha256(f"{spark}\n{java_release}\n{SHORT_LIVED}".encode()).hexdigest()[:16]
+    return _FOLDER / f"spark-{spark}-{digest}.jsa"
 
 
 def main() -> None:
-    """Make the archive, and say so where it cannot be made: nothing depends on it."""
+    """Create the archive. If that fails, print a message; nothing depends on the archive."""
     if make() is None:
         print(
-            "deltaward: no archive of Spark's classes can be made here; Spark starts without", file=sys.stderr
+            "deltaward: An archive of Spark's classes cannot be created here. Spark starts without it.",
+            file=sys.stderr,
         )
 
 

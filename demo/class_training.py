@@ -1,6 +1,6 @@
-"""What the Sparks of the demonstration and of the tests do, so that their classes are in the archive.
+"""A typical workload of the demonstration and the tests, so that the archive contains its classes.
 
-`python -m demo.class_training FOLDER` runs one Spark that is a Connect server as well; it ends with its JVM.
+`python -m demo.class_training FOLDER` runs one Spark that is also a Connect server, and then ends its JVM.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from demo.processes import LOOPBACK, free_port
 
 
 def work(spark: SparkSession, folder: Path) -> None:
-    """Text in, Parquet out and in again, joined, grouped and through Arrow."""
+    """Read CSV, write and read Parquet, join, group, and transfer rows through Arrow."""
     from pyspark.sql import functions as fn
 
     text = folder / "rows.csv"
@@ -34,7 +34,7 @@ def work(spark: SparkSession, folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """In this process a classic session, and in another a client of it."""
+    """Run the workload in a classic session in this process, and in a Connect client in another process."""
     from pyspark import SparkContext
 
     from spark_jobs.session import get_session
@@ -58,14 +58,14 @@ def main(folder: Path) -> None:
     spark.stop()
     gateway = SparkContext._gateway
     assert gateway is not None
-    # The archive is written when the JVM ends, which it does with its standard input.
+    # The JVM ends when its standard input is closed, and then writes the archive.
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait()
 
 
 def client(folder: Path, remote: str) -> None:
-    """The same through Spark Connect."""
+    """Run the workload through Spark Connect."""
     from spark_jobs.session import get_session
 
     folder.mkdir()

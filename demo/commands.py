@@ -1,4 +1,4 @@
-"""The three commands."""
+"""The three commands of the demonstration: run, up and down."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """What the jobs run on: a Spark Connect server, and a host that forks their drivers."""
+    """The services that run the jobs: a Spark Connect server, and a host that forks their drivers."""
 
     connect_url: str
     driver_socket: Path | None
@@ -45,11 +45,11 @@ def run(
     engine: Engine | None = None,
     database: Path | None = None,
 ) -> int:
-    """Play the whole story from nothing; returns the summary's exit code."""
+    """Run the whole scenario from an empty directory; returns the exit code of the summary."""
     _clear(layout, display)
     sabotage = prepare(sabotages or os.environ.get("DELTAWARD_DEMO_SABOTAGE", "").split(), layout)
     if sabotage.names:
-        display.say(f"sabotaged: {', '.join(sabotage.names)}; the checks must fail")
+        display.log(f"sabotaged: {', '.join(sabotage.names)}; the checks must fail")
     if database is not None:
         shutil.copy(database, layout.airflow_home / "airflow.db")
     with _nothing_left(layout, display):
@@ -58,14 +58,14 @@ def run(
         scenario.play()
     display.heading("Summary")
     code = _summarise(layout)
-    display.say(f"took {display.elapsed_seconds:.0f} s; tables, logs and report are in {layout.home}")
+    display.log(f"took {display.elapsed_seconds:.0f} s; tables, logs and report are in {layout.home}")
     return code
 
 
 def up(layout: Layout, *, display: Display) -> int:
-    """Start the services on what is there and leave them running."""
+    """Start the services on the existing files and leave them running."""
     if running(layout):
-        display.say(f"already running: {environments.read_login(layout).url}")
+        display.log(f"already running: {environments.read_login(layout).url}")
         _print_login(layout, display)
         return 0
     layout.make()
@@ -79,12 +79,12 @@ def up(layout: Layout, *, display: Display) -> int:
 
 
 def down(layout: Layout, *, display: Display) -> int:
-    """Stop everything; 1 when something is left."""
+    """Stop all processes; raises an error if one remains."""
     if not layout.home.is_dir() or not running(layout):
-        display.say("nothing is running")
+        display.log("nothing is running")
         return 0
     _stop(layout, display)
-    display.say("stopped; no process is left")
+    display.log("stopped; no process is left")
     return 0
 
 
@@ -101,7 +101,7 @@ def _start(
         runner = InProcessDagRunner(layout, environment=environment)
         ready()
     if missing := set(DAG_IDS) - runner.dag_ids:
-        raise DemoError(f"DAGs are missing: {', '.join(sorted(missing))}")
+        raise DemoError(f"DAGs are missing: {', '.join(sorted(missing))}.")
     return runner
 
 
@@ -116,7 +116,7 @@ def _start_services(
             layout, port=port
         )
         if not lasting:
-            # A demonstration at midnight must not meet the scheduled maintenance.
+            # Otherwise a demonstration at midnight would collide with the scheduled maintenance.
             environment["DELTAWARD_MAINTENANCE_SCHEDULE"] = ""
         display.detail("preparing Airflow's database")
         services.migrate(layout, environment=environment)
@@ -129,7 +129,7 @@ def _start_services(
 
 
 def _engine(layout: Layout, engine: Engine | None) -> tuple[Engine, Callable[[], None]]:
-    """What the jobs run on, and what waits until it answers."""
+    """The engine, and a function that waits until it answers."""
     if engine is not None:
         return engine, lambda: None
     environment = environments.base_environment(layout, connect_url=None)
@@ -156,14 +156,14 @@ def _environment(layout: Layout, engine: Engine, sabotage: Sabotage) -> dict[str
 
 
 def _summarise(layout: Layout) -> int:
-    """In a process of its own that is given nothing but the facts."""
+    """Run the summary in a separate process, whose only input is the facts."""
     command = [sys.executable, "-m", "demo.summary", str(layout.facts), "--report", str(layout.report)]
     return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
 
 
 @contextmanager
 def _nothing_left(layout: Layout, display: Display) -> Iterator[None]:
-    """Whatever happens inside, all processes are gone afterwards."""
+    """Stop all processes at the end of the block, even after an error."""
     try:
         yield
     finally:
@@ -179,18 +179,20 @@ def _stop(layout: Layout, display: Display) -> None:
         for number, handler in previous.items():
             signal.signal(number, handler)
     if left:
-        raise DemoError("Processes are left that could not be stopped:\n" + "\n".join(left))
+        raise DemoError("These processes could not be stopped:\n" + "\n".join(left))
 
 
 def _clear(layout: Layout, display: Display) -> None:
-    """Stop what an earlier demonstration left, and start from nothing."""
+    """Stop the processes and delete the files of an earlier demonstration."""
     if running(layout):
-        display.say("an earlier demonstration is still running")
+        display.log("an earlier demonstration is still running")
         _stop(layout, display)
     if layout.home.is_dir():
         entries = [entry for entry in layout.home.iterdir() if entry.name != OWN_MARK]
         if entries and not (layout.home / OWN_MARK).exists():
-            raise DemoError(f"{layout.home} holds files that no demonstration put there; name another --home")
+            raise DemoError(
+                f"{layout.home} contains files that no demonstration has created. Use another --home."
+            )
         for entry in entries:
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
     layout.make()
@@ -203,4 +205,4 @@ def _print_login(layout: Layout, display: Display) -> None:
     )
     if not any(layout.tables.iterdir()):
         display.console.print("Start with a run of flights_etl, months 2013-01 to 2013-09.")
-    display.console.print("`make down` stops it all.")
+    display.console.print("`make down` stops all services.")

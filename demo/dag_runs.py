@@ -1,4 +1,4 @@
-"""Running DAGs, and what is kept of a run: its state and its tasks', as plain data."""
+"""Runs DAGs, and records the state of a run and of its tasks as plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from demo.profiles import YEAR
 Report = Callable[[str], None]
 
 RUN_SECONDS = 300.0
-"""No run of the demonstration takes that long on the slowest machine it was played on."""
+"""The time limit of a run. On the slowest tested machine, every run of the demonstration was faster."""
 
 _FINISHED = ("success", "failed")
 _ASKING = "awaiting_input"
@@ -28,27 +28,28 @@ _MARKS = {
     "queued": "·",
 }
 _READING_SECONDS = 12.0
-"""Nobody answers faster. A task that is answered while its process still ends is failed by the scheduler."""
+"""The delay before an answer. If the process of the waiting task has not ended when the answer arrives, the
+scheduler fails the task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecord:
-    """One task instance; `map_index` is -1 for one that is not mapped."""
+    """One task instance; `map_index` is -1 if the task is not mapped."""
 
     task_id: str
     map_index: int
     state: str | None
     label: str | None = None
-    """What Airflow calls a mapped one, such as the table that it is for."""
+    """Airflow's label of a mapped task instance, such as the name of its table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """What a task asked of a person, and what was answered.
+    """The question of a task to a person, and its answer.
 
     Attributes:
-        chosen: the option; None when nobody answered.
-        by: who answered; None when it was not a person.
+        chosen: the chosen option; None without an answer.
+        by: the person who answered; None if it was not a person.
     """
 
     task_id: str
@@ -70,7 +71,7 @@ class RunRecord:
 
 
 class DagRunner(Protocol):
-    """Runs DAGs to their end, whatever that is."""
+    """Runs DAGs to their end, successful or not."""
 
     def run(
         self, dag_id: str, *, run_id: str, conf: dict[str, Any], report: Report, answer: str | None = None
@@ -89,12 +90,12 @@ class DagRunner(Protocol):
         ...
 
     def result(self, run: RunRecord, task_id: str, *, map_index: int = -1) -> Any:
-        """What a task returned; None when it returned nothing."""
+        """The return value of a task; None if it returned nothing."""
         ...
 
 
 class AirflowDagRunner:
-    """Through the REST API of a running Airflow."""
+    """Runs DAGs through the REST API of a running Airflow."""
 
     def __init__(self, api: AirflowApi, *, services: Sequence[Service], seconds: float = RUN_SECONDS) -> None:
         self._api = api
@@ -116,7 +117,7 @@ class AirflowDagRunner:
             for task in record.tasks:
                 if task.state == _ASKING and task.task_id not in answered:
                     if answer is None:
-                        raise DemoError(f"{dag_id} {run_id}: {task.task_id} asks what nobody is to answer")
+                        raise DemoError(f"{dag_id} {run_id}: {task.task_id} asks an unexpected question.")
                     now = time.monotonic()
                     if now - asked.setdefault(task.task_id, now) < _READING_SECONDS:
                         continue
@@ -140,8 +141,8 @@ class AirflowDagRunner:
         self, dag_id: str, *, months: Sequence[int], conf: dict[str, Any], report: Report
     ) -> list[RunRecord]:
         before = {run["dag_run_id"] for run in self._api.runs(dag_id)}
-        # When SQLite refuses one of its writes, Airflow takes back the runs it had made already, and a
-        # scheduler that has begun one of them ends. It begins none of a paused DAG.
+        # If SQLite refuses a write, Airflow rolls back the runs that it has created, and a scheduler that has
+        # started one of them ends. The scheduler starts no runs of a paused DAG.
         self._api.pause(dag_id)
         try:
             backfill = self._api.backfill(
@@ -151,7 +152,7 @@ class AirflowDagRunner:
             self._api.unpause(dag_id)
         deadline = time.monotonic() + self._seconds
         while True:
-            # Airflow marks a backfill completed once all its runs have ended.
+            # Airflow marks a backfill as completed when all its runs have ended.
             completed = self._api.backfill_completed(backfill)
             runs = [run for run in self._api.runs(dag_id) if run["dag_run_id"] not in before]
             records = [self._record(dag_id, run["dag_run_id"]) for run in reversed(runs) if run["start_date"]]
@@ -165,7 +166,7 @@ class AirflowDagRunner:
         return self._api.xcom(run.dag_id, run.run_id, task_id, map_index=map_index)
 
     def _record(self, dag_id: str, run_id: str) -> RunRecord:
-        # The run before its tasks: tasks of a finished run do not change any more.
+        # Read the run before its tasks, because the tasks of a finished run no longer change.
         run = self._api.run(dag_id, run_id)
         tasks = [
             TaskRecord(
@@ -182,19 +183,19 @@ class AirflowDagRunner:
         for service in self._services:
             service.require_alive()
         if time.monotonic() > deadline:
-            raise DemoError(f"{what} did not end in {self._seconds:.0f} s")
+            raise DemoError(f"{what} did not end in {self._seconds:.0f} s.")
         time.sleep(0.4)
 
 
 def progress_line(record: RunRecord) -> str:
-    """The run's tasks that run or have ended, each with a mark for how it stands."""
-    begun = [
+    """The run's running and finished tasks, each with a mark for its state."""
+    started = [
         f"{_MARKS.get(task.state or '', task.state)} {task.task_id.split('.')[-1]}"
         + (f"[{task.label or task.map_index}]" if task.map_index >= 0 else "")
         for task in record.tasks
         if task.state not in (None, "scheduled", "queued", "removed")
     ]
-    return "  ".join(begun) or record.state
+    return "  ".join(started) or record.state
 
 
 def _first_of(month: int) -> str:

@@ -1,6 +1,6 @@
-"""What the source delivers besides the published year: bad months, a mixed one, and late corrections.
+"""Further deliveries of the source, in addition to the published year: bad, mixed, and late corrections.
 
-Every file is made of the published rows by fixed rules, so that each demonstration delivers the same.
+Every file is derived from the published rows by fixed rules, so that every demonstration delivers the same.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from demo import raw_data
 from demo.profiles import YEAR
 
 BAD_TAIL_NUMBER = "BAD000"
-"""Marks every row that must never be published, so that one that gets through is seen."""
+"""Marks every row that must never be published, so that a published one is detected."""
 
 BAD_BATCHES = ("wrong_type", "null_key", "extra_column")
-"""Deliveries that break the contract: in every fourth row, or as a whole."""
+"""Deliveries that violate the contract: in every fourth row, or as a whole."""
 
 ROTTEN = "many_bad_rows"
-"""A delivery that keeps the contract, but whose values are wrong in every fourth row."""
+"""A delivery that satisfies the contract, but has wrong values in every fourth row."""
 
 ROTTEN_EVERY = 4
 
 MIXED = "few_bad_rows"
-"""A delivery with some wrong values, and some flights that are listed twice under another number."""
+"""A delivery with some wrong values, and some flights that are listed again under another number."""
 
 SPOILED_EVERY, TWICE_EVERY, CHANGED_EVERY, SUPERSEDED_EVERY = 400, 900, 600, 3
 TWICE_NUMBER = 20_000
@@ -36,13 +36,13 @@ FAULTS: tuple[dict[str, str], ...] = (
     {"distance": "12000"},
     {"air_time": "-7", "dep_time": "0"},
 )
-"""What is wrong in the spoiled rows, in turn: column and value."""
+"""The faults of the bad rows, in turn: column and value."""
 
 Row = dict[str, str]
 
 
 def write_bad_batches(directory: Path, *, month: int) -> dict[str, Path]:
-    """Write re-deliveries of one month of flights, of which nothing may be published; name -> file."""
+    """Write deliveries of one month of flights, none of which may be published; returns files by name."""
     header, rows = _published(month)
     rows = [row | {"tailnum": BAD_TAIL_NUMBER} for row in rows]
     written = {}
@@ -58,7 +58,7 @@ def write_bad_batches(directory: Path, *, month: int) -> dict[str, Path]:
 
 
 def write_mixed_batch(directory: Path, *, month: int) -> Path:
-    """Write a re-delivery of one month of flights, most of whose rows are good; returns the file."""
+    """Write a delivery of one month of flights, most of whose rows are good; returns the file."""
     header, rows = _published(month)
     path = directory / f"{MIXED}.csv"
     spoiled = (_spoiled(row, index, every=SPOILED_EVERY) for index, row in enumerate(rows))
@@ -69,9 +69,9 @@ def write_mixed_batch(directory: Path, *, month: int) -> Path:
 def write_corrections(directory: Path, *, month: int, earlier_month: int) -> Path:
     """Write the corrections of the mixed batch and of an earlier month; returns the file.
 
-    Three kinds of rows, told apart by the column `correction`: `change` (the delays turned out otherwise),
-    `delete` (a flight listed twice) and `add` (a row that came spoiled, now right). A flight may be
-    corrected more than once: the row with the highest `sequence` holds, wherever in the file it stands.
+    The column `correction` distinguishes three kinds of rows: `change` (the delays were different), `delete`
+    (a flight that was listed twice) and `add` (a row that was bad before and is now right). A flight may be
+    corrected more than once. The row with the highest `sequence` applies, at any position in the file.
     """
     header, rows = _published(month)
     _, earlier = _published(earlier_month)
@@ -97,7 +97,7 @@ def _published(month: int) -> tuple[list[str], list[Row]]:
 
 
 def _write(path: Path, header: Iterable[str], rows: Iterable[Row]) -> None:
-    """No value is quoted and a null is empty, which every reader takes for null."""
+    """Write a CSV file without quotes. A null is an empty field, which every reader parses as null."""
     names = list(header)
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONE)

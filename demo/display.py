@@ -1,4 +1,4 @@
-"""Live progress: one line that moves on a terminal, plain lines elsewhere."""
+"""Live progress: one updating line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.status import Status
 
 
 class Display:
-    """Shows steps with the seconds since the start, and what is going on inside the current one."""
+    """Shows steps with the seconds since the start, and the details of the current step."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.console = Console(highlight=False, quiet=quiet, soft_wrap=True)
@@ -28,13 +28,14 @@ class Display:
     def heading(self, text: str) -> None:
         self.console.print(f"\n[bold]{escape(text)}[/bold]")
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
+        """Print one line with the seconds since the start."""
         self.console.print(f"[dim]{self.elapsed_seconds:6.1f} s[/dim]  {escape(text)}")
 
     def detail(self, text: str) -> None:
-        """What the current step is doing, its parts with two spaces between them.
+        """Show the details of the current step, whose parts are separated by two spaces.
 
-        A terminal shows all of it in one line that changes; elsewhere each new part is a line.
+        A terminal shows them in one updating line. Elsewhere each new part is printed as a line.
         """
         if self._status is not None:
             self._status.update(escape(f"{self._title}: {text}"))
@@ -46,7 +47,7 @@ class Display:
 
     @contextmanager
     def step(self, title: str) -> Iterator[None]:
-        """A step that takes a while; says how long it took, and when it failed."""
+        """A long step. Its duration, or its failure, is printed at the end."""
         began = time.monotonic()
         self._title = title
         self._shown.clear()

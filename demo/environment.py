@@ -1,4 +1,4 @@
-"""The environment of everything the demonstration starts: nothing of the user's own Airflow gets in."""
+"""The environment of the demonstration's processes, without the settings of the user's own Airflow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOT_PASSED_ON = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """How to reach the Airflow of one demonstration."""
+    """The address and the credentials of a demonstration's Airflow."""
 
     url: str
     user: str
@@ -40,7 +40,7 @@ class Login:
 
 
 def write_login(layout: Layout, *, port: int) -> Login:
-    """Make a password, write the file that Airflow checks it with, and remember both."""
+    """Create a password, and write it to Airflow's password file and to the login file."""
     login = Login(url=f"http://{LOOPBACK}:{port}", user=USER, password=secrets.token_urlsafe(12))
     write_json(_passwords_file(layout), {USER: login.password})
     write_json(layout.login, {"url": login.url, "user": login.user, "password": login.password})
@@ -59,15 +59,15 @@ def base_environment(
     dags: Path | None = None,
     driver_python: Path | None = None,
 ) -> dict[str, str]:
-    """What both ways of running the DAGs need.
+    """The environment for both ways of running the DAGs.
 
     Args:
-        connect_url: the Spark Connect server's.
-        driver_socket: the driver host's; without one each driver is started anew.
-        dags: another DAG folder than the repository's.
-        driver_python: another interpreter for the drivers than this one.
+        connect_url: the URL of the Spark Connect server.
+        driver_socket: the socket of the driver host; None starts a new driver process for each job.
+        dags: a DAG folder that replaces the repository's.
+        driver_python: an interpreter for the drivers that replaces the current one.
     """
-    kept = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(_NOT_PASSED_ON) and name.upper() != "NO_PROXY"
@@ -79,29 +79,29 @@ def base_environment(
         extra["driver_socket"] = str(driver_socket)
     if driver_python is not None:
         extra["python"] = str(driver_python)
-    path = [str(REPOSITORY), str(REPOSITORY / "plugins"), *filter(None, [kept.get("PYTHONPATH")])]
+    path = [str(REPOSITORY), str(REPOSITORY / "plugins"), *filter(None, [inherited.get("PYTHONPATH")])]
     return {
-        **kept,
-        # Airflow starts programs by name; ours must be the ones found.
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]),
+        **inherited,
+        # Airflow starts programs by name, and must find those of this environment.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)]),
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONUNBUFFERED": "1",
-        # Nothing here leaves this machine, so a proxy that the environment names must not get in between.
+        # All requests stay on this machine and must not use a proxy from the environment.
         "NO_PROXY": f"{LOOPBACK},localhost",
         "no_proxy": f"{LOOPBACK},localhost",
         "AIRFLOW_HOME": str(layout.airflow_home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags or REPOSITORY / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(no_plugins),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        # Not every DAG here is part of the demonstration, and some have a schedule.
+        # The folder contains DAGs that are not part of the demonstration, and some have a schedule.
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
-        # SQLite lets one writer in at a time; on a busy machine the others must wait longer than 5 s.
+        # SQLite allows one writer at a time. On a busy machine the others must wait longer than 5 s.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{layout.airflow_home / 'airflow.db'}?timeout=60",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(layout.logs / "tasks"),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": json.dumps({"conn_type": "deltaward", "extra": extra}),
-        # No other process writes here, so a failed attempt is repeated at once.
+        # No other process writes to the tables, so a failed attempt is repeated at once.
         "DELTAWARD_RETRY_SECONDS": "1",
         "DELTAWARD_TABLES_ROOT": str(layout.tables),
         "DELTAWARD_LANDING_ROOT": str(layout.landing),

@@ -1,4 +1,4 @@
-"""The other way of running the DAGs: one worker process, without Airflow's services."""
+"""Runs the DAGs in one worker process, without Airflow's services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from demo.profiles import YEAR
 
 
 class InProcessDagRunner:
-    """Hands runs to `demo.inprocess_worker`; use `close` at the end."""
+    """Sends runs to `demo.inprocess_worker`. Call `close` at the end."""
 
     def __init__(
         self, layout: Layout, *, environment: Mapping[str, str], seconds: float = RUN_SECONDS
@@ -58,7 +58,7 @@ class InProcessDagRunner:
     ) -> list[RunRecord]:
         records = []
         for month in months:
-            # `dag.test` takes the interval that ends at the date, a backfill the one that starts there.
+            # `dag.test` uses the interval that ends at the date, a backfill the interval that starts there.
             after = f"{YEAR}-{month + 1:02}-01" if month < 12 else f"{YEAR + 1}-01-01"
             records.append(self._ask(dag_id, conf=conf, logical_date=f"{after}T00:00:00Z"))
             report(progress_line(records[-1]))
@@ -68,7 +68,7 @@ class InProcessDagRunner:
         return self._results.get((run.run_id, task_id, map_index))
 
     def close(self) -> None:
-        """Let the worker end: its input is over."""
+        """Close the worker's input, so that it ends."""
         with contextlib.suppress(BrokenPipeError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -102,14 +102,14 @@ class InProcessDagRunner:
         )
 
     def _answer(self) -> dict[str, Any]:
-        # One reply a request, so nothing is left over in the buffer of an earlier read.
+        # Each request has one reply, so an earlier read leaves nothing in the buffer.
         ready, _, _ = select.select([self._replies], [], [], self._seconds)
         if not ready:
             raise DemoError(
-                f"the worker did not answer in {self._seconds:.0f} s\n{tail(self._log)}\nIts log: {self._log}"
+                f"The worker did not answer in {self._seconds:.0f} s\n{tail(self._log)}\nIts log: {self._log}"
             )
         line = self._replies.readline()
-        answer = json.loads(line) if line else {"error": f"the worker ended\n{tail(self._log)}"}
+        answer = json.loads(line) if line else {"error": f"The worker ended\n{tail(self._log)}"}
         if "error" in answer:
             raise DemoError(f"{answer['error']}\nIts log: {self._log}")
         return answer

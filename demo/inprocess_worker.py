@@ -1,9 +1,9 @@
-"""Runs DAGs with Airflow's `dag.test` in this one process: no scheduler, no server, the same DAG files.
+"""Runs DAGs with Airflow's `dag.test` in one process: the same DAG files without scheduler and server.
 
     python -m demo.inprocess_worker --reply-fd N
 
-Reads one JSON request a line from standard input ({"dag_id", "conf", "logical_date", "answer", "user"}) and
-answers each with one JSON line on the given descriptor. Airflow's own output goes where standard output goes.
+Reads one JSON request per line from standard input ({"dag_id", "conf", "logical_date", "answer", "user"}) and
+answers each with one JSON line on the given descriptor. Airflow's own output goes to standard output.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def main() -> int:
     parser.add_argument("--reply-fd", type=int, required=True)
     arguments = parser.parse_args()
 
-    # Airflow reads its configuration when it is imported, so it is imported in this process only.
+    # Airflow reads its configuration when it is imported, so only this process imports it.
     from airflow.dag_processing.dagbag import BundleDagBag
 
     folder = os.environ["AIRFLOW__CORE__DAGS_FOLDER"]
 
     def parse() -> Any:
-        # Anew for each run, as for each task in Airflow: `dag.test` leaves a run's conf in the params.
+        # Parse again for each run, as Airflow does for each task: `dag.test` leaves a run's conf in params.
         return BundleDagBag(dag_folder=folder, bundle_path=folder, bundle_name="dags-folder")
 
     bag = parse()
@@ -47,7 +47,7 @@ def main() -> int:
                 answer = _run(parse(), json.loads(line))
             except Exception:
                 answer = {"error": traceback.format_exc()}
-            # A task's handler stays behind and would swallow the order to end.
+            # A task leaves its signal handler installed, which would ignore SIGTERM.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             replies.write(json.dumps(answer) + "\n")
     return 0
@@ -112,9 +112,9 @@ def _run(bag: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _answering(dag_id: str, *, option: str | None, user: str) -> Iterator[None]:
-    """While the block runs, answer what the DAG's tasks ask as Airflow's REST API would for the user.
+    """During the block, answer the questions of the DAG's tasks as Airflow's REST API does for the user.
 
-    `dag.test` waits for an answer from outside; without an option nobody gives one.
+    `dag.test` waits for an answer from outside. Without an option, no answer is given.
     """
     ended = threading.Event()
 
@@ -122,7 +122,7 @@ def _answering(dag_id: str, *, option: str | None, user: str) -> Iterator[None]:
         try:
             _answer_all(dag_id, str(option), user, ended)
         except BaseException:
-            # `dag.test` would wait for this thread's answer for ever.
+            # Otherwise `dag.test` would wait for this thread's answer for ever.
             traceback.print_exc()
             os._exit(70)
 
@@ -138,10 +138,10 @@ def _answering(dag_id: str, *, option: str | None, user: str) -> Iterator[None]:
 
 
 def resume_answered(task: Any, session: Any) -> bool:
-    """Let a task go on that was answered and waits all the same; False when it was not answered yet.
+    """Resume a task that is already answered but still waits; False if it has no answer yet.
 
-    `dag.test` writes once more that a task waits when the task's own end has written it already; an answer
-    between the two is kept with the question but no longer moves the task.
+    The end of a task writes that the task waits, and `dag.test` writes it again. An answer between the two
+    writes is stored with the question, but the task continues to wait.
     """
     from airflow.models.trigger import handle_event_submit
     from airflow.triggers.base import TriggerEvent
@@ -169,7 +169,7 @@ def _answer_all(dag_id: str, option: str, user: str, ended: threading.Event) -> 
     waiting = (TaskInstance.dag_id == dag_id, TaskInstance.state == TaskInstanceState.AWAITING_INPUT)
     asking = select(TaskInstance).where(*waiting).options(joinedload(TaskInstance.hitl_detail))
     while not ended.wait(0.2):
-        # SQLite may refuse a second writer; the next look finds the same question.
+        # SQLite may refuse a second writer. The next iteration finds the same question.
         with suppress(OperationalError), Session() as session:
             for task in session.scalars(asking).all():
                 if resume_answered(task, session):

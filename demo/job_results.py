@@ -1,4 +1,4 @@
-"""What the jobs of a run left behind: whole results, those of failed ones too, which XCom never sees."""
+"""The complete results of a run's jobs, including those of failed jobs, which are not in XCom."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _WIDTH = 240
 
 
 def job_result(layout: Layout, run: RunRecord, task_id: str) -> dict[str, Any] | None:
-    """The newest result of a task; None when it left none."""
-    found = None
+    """The newest result of a task; None if it has no result."""
+    newest = None
     for path in sorted(
         (layout.runs / run.dag_id).rglob("result.json"), key=lambda path: path.stat().st_mtime
     ):
         spec = path.with_name("spec.json")
         if spec.exists() and read_json(spec)["trace_id"].startswith(f"{run.dag_id}/{run.run_id}/{task_id}/"):
-            found = path
-    return None if found is None else read_json(found)
+            newest = path
+    return None if newest is None else read_json(newest)
 
 
 def failure(layout: Layout, run: RunRecord) -> str | None:
-    """Why the run's first failed task failed, in one line; None when no job says so."""
+    """The error of the run's first failed task in one line; None if no job recorded an error."""
     for task in run.tasks:
         if task.state == "failed":
             error = (job_result(layout, run, task.task_id) or {}).get("error")
             if error:
-                said = " ".join(str(error["message"]).split())
-                return shorten(f"{error['code']}: {said}", width=_WIDTH)
+                message = " ".join(str(error["message"]).split())
+                return shorten(f"{error['code']}: {message}", width=_WIDTH)
     return None

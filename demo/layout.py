@@ -1,4 +1,4 @@
-"""Where everything of one demonstration lies, all of it under one directory."""
+"""The paths of a demonstration. All of them are in one directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 DEFAULT_HOME = REPOSITORY / ".demo"
 
 OWN_MARK = ".deltaward-demo"
-"""An empty file in a home that a demonstration made, and so may clear."""
+"""An empty file that marks a directory that a demonstration has created and may clear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Layout:
 
     @property
     def driver_socket(self) -> Path | None:
-        """Of the process that forks the drivers; None where the path is longer than a socket's may be."""
+        """The socket of the process that forks the drivers; None if the path is too long for a socket."""
         path = self.home / "drivers.sock"
         return path if len(os.fsencode(path)) <= 100 else None
 
@@ -75,7 +75,7 @@ class Layout:
         return self.tables / feed
 
     def make(self) -> None:
-        """Create the directories; those that hold secrets or logs are the owner's alone."""
+        """Create the directories. Only the owner can access them, because they contain secrets and logs."""
         self.home.mkdir(parents=True, exist_ok=True)
         self.home.chmod(0o700)
         (self.home / OWN_MARK).touch()
@@ -84,7 +84,7 @@ class Layout:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Replace `path` with `content`, never leaving half of it; readable by the owner alone."""
+    """Write `content` to `path` atomically, readable only by the owner."""
     scratch = path.with_name(path.name + ".tmp")
     scratch.touch(mode=0o600)
     scratch.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")

@@ -1,8 +1,8 @@
-"""Processes that outlive a function but never the demonstration.
+"""The long-running processes of the demonstration, and how they are all ended.
 
-Each service leads its own session. What it starts may move into further process groups (Airflow's
-supervisors and Spark's Python workers do) or even sessions of their own (job runners do), so a service
-is ended by everything that is in its session or carries the demonstration's mark in its environment.
+Each service leads its own session. Its child processes may move to other process groups (Airflow's
+supervisors and Spark's Python workers) or even to other sessions (job runners). Therefore the demonstration
+ends every process that is in a service's session or has the demonstration's mark in its environment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class DemoError(Exception):
-    """The demonstration cannot go on; the text says why and what to look at."""
+    """The demonstration cannot continue. The message contains the cause and where to find more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Service:
     log: Path
 
     def require_alive(self) -> None:
-        """Raises DemoError with the log's tail when the service has ended."""
+        """Raise a DemoError with the end of the log if the service has ended."""
         code = self.process.poll()
         if code is not None:
             raise DemoError(f"{self.name} ended with code {code}.\n{tail(self.log)}\nIts log: {self.log}")
@@ -66,7 +66,7 @@ def start(
 def record_session(layout: Layout, name: str, pid: int) -> None:
     """Write the pid file of a process that leads its own session."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        # The start time tells the process from a later one that got the same number.
+        # The start time distinguishes the process from a later one with the same process id.
         started = psutil.Process(pid).create_time()
         write_json(layout.pids / f"{name}.json", {"session": pid, "started": started})
 
@@ -74,7 +74,8 @@ def record_session(layout: Layout, name: str, pid: int) -> None:
 def stop_all(layout: Layout, *, patience_seconds: float = 15.0) -> list[str]:
     """End every process of the demonstration at `layout.home` and remove the pid files.
 
-    Returns: a line for each process that could not be ended; empty when none is left.
+    Returns:
+        A line for each process that could not be ended; empty if none remains.
     """
     _signal_all(layout, signal.SIGTERM)
     deadline = time.monotonic() + patience_seconds
@@ -92,15 +93,15 @@ def stop_all(layout: Layout, *, patience_seconds: float = 15.0) -> list[str]:
 
 
 def running(layout: Layout) -> list[psutil.Process]:
-    """The live processes of the demonstration at `layout.home`, this one left out.
+    """The live processes of the demonstration at `layout.home`, without the current process.
 
-    A process belongs to it when it carries the mark, or is in a session that the demonstration began.
-    The caller's own session never counts: what stands around the caller is not the demonstration's.
+    A process belongs to the demonstration if it has the mark, or is in a session that the demonstration
+    started. The caller's own session never counts, because its other processes are unrelated.
     """
     recorded = dict(_recorded_sessions(layout))
     own_session = os.getsid(0)
     marked, members = [], []
-    believed = set()
+    confirmed = set()
     for process in psutil.process_iter():
         if process.pid == os.getpid():
             continue
@@ -109,15 +110,15 @@ def running(layout: Layout) -> list[psutil.Process]:
                 continue
             session = os.getsid(process.pid)
             if session == process.pid and _is_leader(process, recorded.get(session)):
-                believed.add(session)
+                confirmed.add(session)
             if process.environ().get(MARK) == str(layout.home):
                 marked.append(process)
-                # When its leader has ended, only a marked member proves that a session is still ours: the
-                # leader's number may have become the number of another session that lost its leader too.
-                believed.add(session)
+                # If the leader has ended, only a marked member proves that the session belongs to the
+                # demonstration: another session without a leader may have the same number by then.
+                confirmed.add(session)
             elif session in recorded and session != own_session:
                 members.append((session, process))
-    return marked + [process for session, process in members if session in believed]
+    return marked + [process for session, process in members if session in confirmed]
 
 
 def _is_leader(process: psutil.Process, started: float | None) -> bool:

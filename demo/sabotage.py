@@ -1,7 +1,7 @@
-"""Ten ways to spoil a run from outside, each of which the checks must find; several may be mixed.
+"""Ten ways to sabotage a run from outside. The checks must detect each of them. They can be combined.
 
-None is in the product's code: the harness leaves a month out, applies one twice, empties what was kept
-aside, or hands Airflow another DAG folder or another interpreter for the drivers.
+None of them is in the product's code: the harness leaves out a month, applies a month twice, deletes
+quarantined rows, or gives Airflow another DAG folder or another interpreter for the drivers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ APPROVAL_IGNORED = "approval-ignored"
 
 _DRIVER = """\
 #!{python}
-# Runs the driver and hides that it failed: its result says success, and so does its exit code.
+# Runs the driver and hides its failure: both the result and the exit code report success.
 import json, subprocess, sys
 done = subprocess.run([{python!r}, *sys.argv[1:]])
 if done.returncode and "--result" in sys.argv:
@@ -50,10 +50,10 @@ if done.returncode and "--result" in sys.argv:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sabotage:
-    """What is spoiled; nothing when `names` is empty.
+    """The sabotages of a run; empty `names` leave the run intact.
 
     Attributes:
-        dags, driver_python: given to Airflow in place of the usual ones.
+        dags, driver_python: the DAG folder and the interpreter that replace the usual ones in Airflow.
     """
 
     names: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Sabotage:
     driver_python: Path | None = None
 
     def months_to_load(self, months: Sequence[int]) -> Sequence[int]:
-        """The months to load one by one: all of them, or without the last but one."""
+        """The months to load one by one: all of them, or all except the second to last."""
         return [month for month in months if month != months[-2]] if SKIP_MONTH in self.names else months
 
     def after_loading(self, layout: Layout, profile: Profile) -> None:
@@ -75,18 +75,18 @@ class Sabotage:
         write_deltalake(table, rows.cast(ordered), mode="append")
 
     def after_gate(self, layout: Layout) -> None:
-        """Lose some of the rows that the gate kept aside."""
+        """Delete some of the quarantined rows."""
         if QUARANTINE_DROPPED in self.names:
             DeltaTable(str(layout.table("flights") / "_deltaward" / "quarantine")).delete("carrier = 'ZZ'")
 
 
 def prepare(names: Sequence[str], layout: Layout) -> Sabotage:
-    """Make what the sabotages need under `layout.sabotage`."""
+    """Create the files that the sabotages need, under `layout.sabotage`."""
     shutil.rmtree(layout.sabotage, ignore_errors=True)
     layout.sabotage.mkdir(parents=True)
     if unknown := set(names) - set(NAMES):
         raise DemoError(
-            f"There is no sabotage {', '.join(map(repr, sorted(unknown)))}; there are {', '.join(NAMES)}"
+            f"Unknown sabotage {', '.join(map(repr, sorted(unknown)))}. Use one of {', '.join(NAMES)}."
         )
     dags = None
     if edits := [_EDITS[name] for name in names if name in _EDITS]:
@@ -107,7 +107,7 @@ def _forgiving_driver(layout: Layout) -> Path:
 
 
 def _gate_off(dags: Path) -> None:
-    """Expect nothing of a row: a feed without a suite has no gate."""
+    """Delete the suite of expectations. A feed without a suite has no gate."""
     (dags / "config" / "flights_suite.yaml").unlink()
 
 
@@ -121,14 +121,14 @@ def _correction_lost(dags: Path) -> None:
 
 
 def _compact_noop(dags: Path) -> None:
-    """Every file is larger than this target, so there is never anything to put together."""
+    """Set a target size that every file exceeds, so that there is nothing to compact."""
     _edit_yaml(
         dags / "config" / "tables.yaml", lambda it: it["defaults"]["compaction"].update(target_size_bytes=1)
     )
 
 
 def _zorder_noop(dags: Path) -> None:
-    """Leave the rows where they are."""
+    """Disable clustering, so that the rows keep their order."""
     _edit_yaml(
         dags / "config" / "tables.yaml",
         lambda it: it["tables"]["flights"]["clustering"].update(enabled=False),
@@ -142,18 +142,16 @@ def _verify_dropped(dags: Path) -> None:
         r"^( +)POLICIES,\n", r"\g<0>\1verify=False,\n", dag_file.read_text(), flags=re.MULTILINE
     )
     if dropped != 1:
-        raise DemoError(
-            f"{dag_file.name} has changed; the sabotage does not know how to drop its verify task"
-        )
+        raise DemoError(f"The sabotage cannot drop the task verify, because {dag_file.name} has changed.")
     dag_file.write_text(text)
 
 
 def _approval_ignored(dags: Path) -> None:
-    """Waive every approval, and allow that."""
+    """Waive every approval, and allow the waiver."""
     dag_file = dags / "table_rollback.py"
     text, waived = re.subn(r"\bwaive=\"[^\"]+\"", "waive=True", dag_file.read_text())
     if waived != 1:
-        raise DemoError(f"{dag_file.name} has changed; the sabotage does not know how to waive its approval")
+        raise DemoError(f"The sabotage cannot waive the approval, because {dag_file.name} has changed.")
     dag_file.write_text(f'{text}\nos.environ["DELTAWARD_ALLOW_WAIVED_APPROVAL"] = "true"\n')
 
 

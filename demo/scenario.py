@@ -1,4 +1,4 @@
-"""The story: load, refuse, gate, correct, maintain, roll back and forward. Records; judges nothing."""
+"""The scenario: load, refuse, gate, correct, maintain, roll back and forward. It only records facts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ETL, CORRECTIONS, MAINTENANCE, ROLLBACK = DAG_IDS
 
 
 class Scenario:
-    """Plays the story once and writes the facts."""
+    """Runs the scenario once and writes the facts."""
 
     def __init__(
         self, layout: Layout, *, profile: Profile, runner: DagRunner, display: Display, sabotage: Sabotage
@@ -45,7 +45,7 @@ class Scenario:
         }
 
     def play(self) -> None:
-        """Every act, in order. A run that fails is recorded like any other."""
+        """Run all parts in order. A failing run is recorded like any other."""
         self._load()
         self._refuse()
         self._gate()
@@ -77,7 +77,7 @@ class Scenario:
         batches = deliveries.write_bad_batches(self._layout.deliveries, month=month)
         self._deliver(batches)
         for name in batches:
-            with self._display.step(f"deliver {_month(month)} again, badly ({name}): it must be refused"):
+            with self._display.step(f"deliver {_month(month)} again with faults ({name}): must be refused"):
                 before = self._log_files("flights")
                 run = self._run(ETL, f"bad-{name}", self._delivery(name, month))
                 self._record("bad", run, batch=name, log_before=before, log_after=self._log_files("flights"))
@@ -88,7 +88,7 @@ class Scenario:
         month = self._profile.months[-1]
         name = deliveries.MIXED
         self._deliver({name: deliveries.write_mixed_batch(self._layout.deliveries, month=month)})
-        with self._display.step(f"deliver {_month(month)} again ({name}): the gate must keep them aside"):
+        with self._display.step(f"deliver {_month(month)} again ({name}): the gate must quarantine them"):
             run = self._run(ETL, f"gated-{name}", self._delivery(name, month))
             self._record("gated", run)
         self._keep_quality(name, run)
@@ -148,8 +148,8 @@ class Scenario:
     def _record(self, purpose: str, run: RunRecord, *, what: str = "", **more: Any) -> None:
         reason = failure(self._layout, run)
         self._facts["runs"].append({"purpose": purpose, **asdict(run), "reason": reason, **more})
-        said = ", ".join(part for part in (what, run.state) if part)
-        self._display.say(f"{run.dag_id} {run.run_id}: {said}" + (f" ({reason})" if reason else ""))
+        outcome = ", ".join(part for part in (what, run.state) if part)
+        self._display.log(f"{run.dag_id} {run.run_id}: {outcome}" + (f" ({reason})" if reason else ""))
 
     def _keep_quality(self, name: str, run: RunRecord) -> None:
         result = job_result(self._layout, run, "load_flights") or {}
@@ -162,7 +162,7 @@ class Scenario:
         commits = [name for name in self._log_files(feed) if name[:20].isdigit() and name[20:] == ".json"]
         if not commits:
             raise DemoError(
-                f"The table {feed} does not exist: its load failed. See {self._layout.logs / 'tasks'}"
+                f"The table {feed} does not exist because its load failed. See {self._layout.logs / 'tasks'}."
             )
         return max(int(name[:20]) for name in commits)
 
@@ -171,7 +171,7 @@ class Scenario:
         return sorted(path.name for path in log.iterdir()) if log.is_dir() else []
 
     def _vacuum_plans(self, run: RunRecord) -> dict[str, Any]:
-        """The whole plans, from the result files that the tasks' results name; by table."""
+        """The complete plans by table, from the result files of the vacuum tasks."""
         plans = {}
         tables = self._runner.result(run, "tables") or []
         for task in run.tasks:

@@ -1,7 +1,7 @@
-"""Starts what the DAGs need: a Spark Connect server, a driver host, Airflow's services; on loopback only.
+"""Starts the services of the DAGs: a Spark Connect server, a driver host, and Airflow; on loopback only.
 
-Airflow's services are started one by one rather than by `airflow standalone`, which opens two log servers
-on every network interface.
+Airflow's services are started one by one instead of by `airflow standalone`, which opens two log servers on
+every network interface.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def start_spark_connect(layout: Layout, *, environment: Mapping[str, str]) -> tu
     directory = layout.home / "spark"
     directory.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "spark_jobs.connect_server", "--port", str(port), "--master", "local[2]"]
-    # With Spark's 200 a job of a few rows takes twice as long.
+    # With Spark's default of 200, a job with a few rows takes twice as long.
     command += ["--conf", "spark.sql.shuffle.partitions=2"]
     service = start(
         "spark-connect",
@@ -53,7 +53,7 @@ def start_driver_host(listening_at: Path, *, layout: Layout, environment: Mappin
         "driver-host",
         [sys.executable, "-m", "spark_jobs.driver_host", "--socket", str(listening_at)],
         layout=layout,
-        # What a host has in its environment its drivers' ends could still read.
+        # Drivers inherit the environment of their host, so it must not contain Airflow's settings.
         environment={
             **{name: value for name, value in environment.items() if not name.startswith("AIRFLOW")},
             "PYTHONSAFEPATH": "1",
@@ -63,7 +63,7 @@ def start_driver_host(listening_at: Path, *, layout: Layout, environment: Mappin
 
 
 def wait_for_socket(service: Service, listening_at: Path, *, seconds: float) -> None:
-    """Raises DemoError when the host ends or does not listen in time."""
+    """Wait for the socket; raise a DemoError if the host ends or does not listen in time."""
     deadline = time.monotonic() + seconds
     while not listening_at.exists():
         service.require_alive()
@@ -73,7 +73,7 @@ def wait_for_socket(service: Service, listening_at: Path, *, seconds: float) -> 
 
 
 def wait_for_port(service: Service, port: int, *, seconds: float) -> None:
-    """Raises DemoError when the service ends or does not answer in time."""
+    """Wait for the port; raise a DemoError if the service ends or does not answer in time."""
     deadline = time.monotonic() + seconds
     while not answers(port):
         service.require_alive()
@@ -83,7 +83,7 @@ def wait_for_port(service: Service, port: int, *, seconds: float) -> None:
 
 
 def migrate(layout: Layout, *, environment: Mapping[str, str]) -> None:
-    """Create or bring up to date Airflow's own database, an SQLite file."""
+    """Create or migrate Airflow's own database, an SQLite file."""
     log = layout.logs / "db-migrate.log"
     with log.open("wb") as output:
         done = subprocess.run(
@@ -96,14 +96,15 @@ def migrate(layout: Layout, *, environment: Mapping[str, str]) -> None:
             check=False,
         )
     if done.returncode:
-        raise DemoError(f"airflow db migrate ended with code {done.returncode}.\n{tail(log)}")
+        raise DemoError(f"`airflow db migrate` ended with code {done.returncode}.\n{tail(log)}")
 
 
 def start_airflow(layout: Layout, *, environment: Mapping[str, str], triggerer: bool) -> dict[str, Service]:
-    """Start Airflow's services; `wait_for_airflow` tells when they work.
+    """Start Airflow's services. `wait_for_airflow` returns when they are ready.
 
     Args:
-        triggerer: the DAGs here defer nothing, so it is needed only where users bring their own.
+        triggerer: True also starts the triggerer. Only users' own DAGs need it, because the DAGs here defer
+            no tasks.
     """
     return {
         name: start(
@@ -126,25 +127,26 @@ def wait_for_airflow(
     seconds: float,
     report: Report,
 ) -> AirflowApi:
-    """Return once every service is healthy and the DAGs are known; they may run then.
+    """Wait until every service is healthy and the DAGs are known, and unpause the DAGs.
 
-    Raises: DemoError: a service ended, a DAG does not import, or the time is over.
+    Raises:
+        DemoError: a service ended, a DAG file cannot be imported, or the time limit has passed.
     """
     deadline = time.monotonic() + seconds
     api = AirflowApi(login)
-    wanted = {"metadatabase", "scheduler", "dag_processor"} | ({"triggerer"} & set(services))
-    missing = list(wanted)
+    required = {"metadatabase", "scheduler", "dag_processor"} | ({"triggerer"} & set(services))
+    missing = list(required)
     while missing:
         for service in services.values():
             service.require_alive()
         if time.monotonic() > deadline:
-            raise DemoError(f"Airflow was not ready in {seconds:.0f} s: waiting for {', '.join(missing)}")
+            raise DemoError(f"Airflow was not ready in {seconds:.0f} s: waiting for {', '.join(missing)}.")
         time.sleep(0.3)
         health = api.health()
-        missing = sorted(name for name in wanted if health.get(name, {}).get("status") != "healthy")
+        missing = sorted(name for name in required if health.get(name, {}).get("status") != "healthy")
         if not missing:
             if errors := api.import_errors():
-                raise DemoError("A DAG file does not import:\n" + "\n".join(errors))
+                raise DemoError("A DAG file cannot be imported:\n" + "\n".join(errors))
             missing = sorted(set(dag_ids) - api.dag_ids())
         report("waiting for " + ", ".join(missing) if missing else "healthy")
     for dag_id in dag_ids:

@@ -1,8 +1,8 @@
-"""What became of the tables, computed by the deltalake package alone, and whether every check held.
+"""The state of the tables, computed with the deltalake package only, and the results of all checks.
 
     python -m demo.summary FACTS.json [--report REPORT.json]
 
-Runs as a process of its own, so that nothing of what made the tables is in it. Exit code 0 only if every
+Runs in a separate process, so that no code that wrote the tables is loaded. The exit code is 0 only if every
 check held.
 """
 
@@ -28,14 +28,14 @@ from demo.table_reader import TableReader, provenance
 _FOREIGN = ("airflow", "delta_airflow", "delta_core", "pyspark", "spark_jobs")
 _POINTS = (("first_months", "the first run"), ("rolled_back", "rolled back"), ("forward", "forward again"))
 _NOT_APPLICABLE = "not rolled back"
-_FIGURES = ("versions", "files", "bytes", "rows", "")
+_NUMERIC_COLUMNS = ("versions", "files", "bytes", "rows", "")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the summary and the checks; see the module."""
+    """Print the summary and the checks; see the docstring of the module."""
     parser = argparse.ArgumentParser(prog="python -m demo.summary")
     parser.add_argument("facts", type=Path)
-    parser.add_argument("--report", type=Path, help="where the checks go as JSON")
+    parser.add_argument("--report", type=Path, help="write the checks as JSON to this file")
     arguments = parser.parse_args(argv)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     evidence = Evidence(facts=read_json(arguments.facts))
@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _alone() -> Check:
-    """That this process is what it says it is."""
+    """The check that this process has not loaded deltaward, Spark or Airflow."""
     loaded = sorted(name for name in _FOREIGN if name in sys.modules)
     return Check(
         name="this summary was computed without deltaward, Spark and Airflow",
@@ -90,17 +90,17 @@ def _rows_at(table: TableReader, version: int) -> str:
 
 
 def _show_refusals(console: Console, evidence: Evidence) -> None:
-    shown = _table("Deliveries of which nothing is visible, and why", "delivery", "reason")
+    shown = _table("Refused deliveries, of which no row is visible", "delivery", "reason")
     for run in evidence.runs("bad"):
         shown.add_row(run["batch"], run["reason"] or "")
     console.print(shown)
 
 
 def _show_gate(console: Console, evidence: Evidence) -> None:
-    said = (evidence.facts["quality"].get(MIXED)) or {}
+    quality = (evidence.facts["quality"].get(MIXED)) or {}
     console.print(
-        f"The quality gate on [bold]{MIXED}[/bold]: {said.get('rows', 0):,} rows delivered, "
-        f"{said.get('published_rows', 0):,} published, {said.get('quarantined_rows', 0):,} quarantined"
+        f"The quality gate on [bold]{MIXED}[/bold]: {quality.get('rows', 0):,} rows delivered, "
+        f"{quality.get('published_rows', 0):,} published, {quality.get('quarantined_rows', 0):,} quarantined"
     )
     shown = _table("In quarantine", "rows", "reason")
     for reason, count in reasons(evidence).most_common():
@@ -133,7 +133,10 @@ def _show_vacuum(console: Console, evidence: Evidence) -> None:
 
 def _show_skipping(console: Console, evidence: Evidence) -> None:
     shown = _table(
-        "Files that a reader of flights skips, by the log alone", "query", "before clustering", "after"
+        "Files of flights that a reader skips, by the statistics in the log",
+        "query",
+        "before clustering",
+        "after",
     )
     before, after = (typical_queries(evidence, point) for point in ("corrected", "maintained"))
     for was, now in zip(before, after, strict=True):
@@ -142,10 +145,10 @@ def _show_skipping(console: Console, evidence: Evidence) -> None:
 
 
 def _show_approvals(console: Console, evidence: Evidence) -> None:
-    shown = _table("Rollbacks that somebody had to approve", "run", "answer", "by", "then")
+    shown = _table("Rollbacks that needed an approval", "run", "answer", "by", "then")
     for run in (*evidence.runs("rejected"), *evidence.runs("rollback")):
         restored = task_states(run, "restore")
-        for answer in run["answers"] or ({"chosen": "nobody was asked", "by": None},):
+        for answer in run["answers"] or ({"chosen": "no person was asked", "by": None},):
             shown.add_row(
                 run["run_id"], answer["chosen"], answer["by"], f"restore {', '.join(map(str, restored))}"
             )
@@ -169,10 +172,10 @@ def _show_history(console: Console, evidence: Evidence) -> None:
 
 
 def _table(title: str, *columns: str) -> Table:
-    """Figures stand at the right."""
+    """An empty table with a title. Numeric columns are right-aligned."""
     table = Table(title=title, title_justify="left")
     for column in columns:
-        table.add_column(column, justify="right" if column in _FIGURES else "left")
+        table.add_column(column, justify="right" if column in _NUMERIC_COLUMNS else "left")
     return table
 
 

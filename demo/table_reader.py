@@ -1,7 +1,7 @@
-"""A table as an outsider sees it: read with the deltalake package, its log and its directory.
+"""An independent view of a table: read with the deltalake package, from its log and its directory.
 
-Nothing here, in `demo.checks` or in `demo.summary` may import deltaward, Spark or Airflow: they are what
-the demonstration's result is compared with, so they must not share its mistakes.
+This module, `demo.checks` and `demo.summary` must not import deltaward, Spark or Airflow. They check the
+result of the demonstration independently, so they must not share its defects.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class TableReader:
         return Size(files=len(files), bytes=sum(file["size_bytes"] for file in files))
 
     def history(self) -> list[dict[str, Any]]:
-        """The newest version first, each with its number and, where it has some, its decoded provenance."""
+        """The history of the table, newest version first."""
         entries = DeltaTable(str(self.path)).history()
         entries.sort(key=lambda entry: entry["version"], reverse=True)
         return entries
 
     def commit(self, version: int) -> list[dict[str, Any]]:
-        """The actions of one version, straight from the log."""
+        """The actions of one version, read directly from the log."""
         path = self.path / LOG / f"{version:020}.json"
         return [json.loads(line) for line in path.read_text().splitlines()]
 
     def checkpointed_version(self) -> int | None:
-        """The version that the log's hint names, when the checkpoint is there."""
+        """The version in `_last_checkpoint`; None if the file or its checkpoint is missing."""
         try:
             version = int(json.loads((self.path / LOG / "_last_checkpoint").read_text())["version"])
         except FileNotFoundError:
@@ -74,7 +74,7 @@ class TableReader:
         return version if exists else None
 
     def vacuumable(self, *, retention_hours: int | None) -> set[str]:
-        """What a vacuum by deltalake itself would delete; None takes the protected retention."""
+        """The files that deltalake's own vacuum would delete. None uses the protected retention."""
         table = DeltaTable(str(self.path))
         if retention_hours is None:
             return set(table.vacuum(dry_run=True))
@@ -90,7 +90,7 @@ class TableReader:
 
 
 def provenance(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Which run made a version, as its `userMetadata` says; empty when it says nothing."""
+    """The provenance of a version in its `userMetadata`; empty if it records none."""
     try:
         decoded = json.loads(entry.get("userMetadata") or "{}")
     except ValueError:
@@ -99,7 +99,7 @@ def provenance(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def same_rows(one: pa.Table, other: pa.Table) -> bool:
-    """True when both hold the same rows as often, in whatever order of rows and columns."""
+    """Whether both tables have the same rows with the same counts, in any order of rows and columns."""
     if one.num_rows != other.num_rows or set(one.column_names) != set(other.column_names):
         return False
     names = sorted(one.column_names)
@@ -118,6 +118,6 @@ def _sorted(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def duplicate_keys(table: pa.Table, key: list[str]) -> int:
-    """How many rows repeat the key of another."""
+    """The number of rows that repeat the key of another row."""
     distinct = table.select(key).group_by(key).aggregate([]).num_rows
     return table.num_rows - distinct

@@ -1,6 +1,6 @@
-"""Delta Lake's data work on Spark, through the public DataFrame API only.
+"""Delta Lake reads, writes and jobs on Spark, through the public DataFrame API only.
 
-The names below load on first use, so that importing the package starts neither pyspark nor pyarrow.
+The exported names load on first use, so that importing the package imports neither pyspark nor pyarrow.
 """
 
 from __future__ import annotations

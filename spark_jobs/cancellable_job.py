@@ -1,8 +1,8 @@
-"""A job in a thread of its own, so that a signal can cancel it in good order.
+"""A job in a separate thread, so that a signal can cancel it cleanly.
 
-An exception that a signal handler raises inside a call to the JVM leaves the connection with half an
-answer in it, and the next call reads that. So the main thread only waits, and asks Spark to stop the work;
-the job's thread meets an ordinary error and cleans up.
+An exception that a signal handler raises inside a call to the JVM leaves half an answer in the connection,
+which the next call would read. Therefore the main thread only waits, and asks Spark to stop the work. The
+job's thread then gets an ordinary error and cleans up.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 GRACE_SECONDS = 30.0
-"""A cancelled job has so long to end; then the process ends without it."""
+"""The time that a cancelled job has to end. After that, the process exits."""
 
 _POLL_SECONDS = 0.2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class CancellableJob:
-    """Runs one job; a session is made when the job first needs one, and stopped at the end.
+    """Runs one job. The session is created when the job first needs it, and stopped at the end.
 
     Args:
         spec: the job.
         remote: a Spark Connect URL.
         master: a Spark master.
-        app_name: what Spark's pages show; None names the job's kind.
-        storage_options: for the job's stores; kept in memory only.
-        progress: where events go.
+        app_name: the application's name in the Spark UI; None uses the job's kind.
+        storage_options: options for the job's stores, kept only in memory.
+        progress: receives the job's events.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class CancellableJob:
         self._result: JobResult | None = None
 
     def run(self) -> JobResult:
-        """The job's result. To be called in the main thread, where signals arrive."""
+        """Run the job and return its result. Call this in the main thread, which receives signals."""
         thread = threading.Thread(target=self._work, name="job", daemon=True)
         with self._signals():
             thread.start()
@@ -91,7 +91,7 @@ class CancellableJob:
                 deadline = deadline or self._clock.monotonic_seconds() + GRACE_SECONDS
                 self._interrupt()
                 if self._clock.monotonic_seconds() > deadline:
-                    _LOGGER.error("the job did not end after it was cancelled")
+                    _LOGGER.error("The job did not end after it was cancelled.")
                     os._exit(128 + self.cancelled_by)
             if self._session is not None:
                 self._session.stop()
@@ -121,12 +121,12 @@ class CancellableJob:
         )
         self._session = session
         if self.cancelled_by is not None:
-            raise JobError("the job was cancelled before its work began", fix="run it again")
+            raise JobError("The job was cancelled before it started to work.", fix="Run the job again.")
         return session
 
     def _interrupt(self) -> None:
         if self._session is not None:
-            with contextlib.suppress(Exception):  # asked again until the job has ended
+            with contextlib.suppress(Exception):  # repeated until the job has ended
                 self._session.interruptAll()
 
     @contextlib.contextmanager
@@ -134,9 +134,9 @@ class CancellableJob:
         def note(number: int, frame: FrameType | None) -> None:
             self.cancelled_by = number
 
-        before = {number: signal.signal(number, note) for number in _SIGNALS}
+        previous_handlers = {number: signal.signal(number, note) for number in _SIGNALS}
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in previous_handlers.items():
                 signal.signal(number, handler)

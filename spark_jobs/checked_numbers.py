@@ -1,8 +1,8 @@
-"""Numbers as native expressions that mean the same whether a session is in ANSI mode or not.
+"""Numeric operations as native Spark expressions with the same results in and out of ANSI mode.
 
-What has no value (an overflow, a division by zero, a text that spells none) is null here; whoever puts an
-expression together fails such rows (`predicates`). Decimals are added, multiplied and compared exactly, so
-the session's choice between digits and range has no say.
+An operation without a result (an overflow, a division by zero, a string that is not a number) is null here.
+The module `predicates` makes such rows fail. Decimals are added, multiplied and compared exactly, so the
+session's setting for the precision of decimal results has no effect.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from spark_jobs.schema import to_spark_type
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-MOST_DIGITS = 38
+MAX_DIGITS = 38
 _DIGITS = dict(zip(INTEGRAL_RANGES, (3, 5, 10, 20), strict=True))
-# Spark gives a sum a digit more than its sides have. Beyond this scale it would take that from the fraction.
+# Spark gives a sum one digit more than its operands. Beyond this scale it would shorten the fraction instead.
 _SAFE_SCALE = 6
 _INTEGRAL_ORDER = list(INTEGRAL_RANGES)
 
 
 def common_type(left: DataType, right: DataType) -> DataType:
-    """The type in which values of two types are compared: one that holds the values of both.
+    """The type in which values of two types are compared: it can represent the values of both types.
 
-    Of two decimals it may have more than 38 digits, which no column has.
+    For two decimals, that type may need more than 38 digits. See `holds_all`.
     """
     if left == right or right == VOID:
         return left
@@ -54,12 +54,12 @@ def common_type(left: DataType, right: DataType) -> DataType:
     if left in DATETIMES:
         return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
     whole, scale = (max(sides) for sides in zip(_whole_and_scale(left), _whole_and_scale(right), strict=True))
-    # A type with more digits cannot be made, only spoken of.
-    return DecimalType(min(whole + scale, MOST_DIGITS), scale) if scale <= MOST_DIGITS else left
+    # A decimal type with more digits does not exist.
+    return DecimalType(min(whole + scale, MAX_DIGITS), scale) if scale <= MAX_DIGITS else left
 
 
 def holds_all(kind: DataType, *others: DataType) -> bool:
-    """Whether a common type has room for every value of the types that it is common to."""
+    """Whether a common type can represent every value of the other types."""
     if not isinstance(kind, DecimalType):
         return True
     whole = max(_whole_and_scale(other)[0] for other in others)
@@ -67,7 +67,7 @@ def holds_all(kind: DataType, *others: DataType) -> bool:
 
 
 def converted(value: Column, kind: DataType, target: DataType) -> Column:
-    """The value as one of a common type; never fails."""
+    """The value cast to a common type. The cast never fails."""
     if kind == target:
         return value
     if target == TIMESTAMP:
@@ -78,26 +78,26 @@ def converted(value: Column, kind: DataType, target: DataType) -> Column:
 
 
 def cast(value: Column, kind: DataType, target: DataType) -> Column:
-    """`CAST(value AS target)`, null for a value that has no counterpart."""
+    """`CAST(value AS target)`; null for a value that the target type cannot represent."""
     from pyspark.sql import functions as fn
 
     if kind in (target, VOID):
         return value.cast(to_spark_type(target))
     if kind == STRING:
-        return utc_times.timestamp_of_string(value) if target == TIMESTAMP else _tried(value, target)
+        return utc_times.timestamp_of_string(value) if target == TIMESTAMP else _try_cast(value, target)
     if target == STRING:
-        return plain_text(value, kind) if isinstance(kind, DecimalType) else value.cast("string")
+        return plain_string(value, kind) if isinstance(kind, DecimalType) else value.cast("string")
     if kind in DATETIMES:
         return utc_times.date_of(value, kind) if target == DATE else converted(value, kind, target)
     if target == BOOLEAN:
         return value != fn.lit(0).cast(to_spark_type(kind))
     if kind == BOOLEAN:
         value = value.cast("int")
-    return value.cast(to_spark_type(target)) if target in FLOATING else _tried(value, target)
+    return value.cast(to_spark_type(target)) if target in FLOATING else _try_cast(value, target)
 
 
 def cast_may_fail(kind: DataType, target: DataType) -> bool:
-    """Whether some value of a type has no counterpart in another."""
+    """Whether some values of a type cannot be represented in the target type."""
     if kind in (target, VOID) or target in (BOOLEAN, *FLOATING):
         return kind == STRING
     if target in INTEGRAL_RANGES and kind in INTEGRAL_RANGES:
@@ -106,7 +106,7 @@ def cast_may_fail(kind: DataType, target: DataType) -> bool:
 
 
 def arithmetic_may_fail(operator: ArithmeticOperator, kind: DataType) -> bool:
-    """Whether an operation can have no value; of floating-point numbers only a division can."""
+    """Whether an operation can lack a result. With floating-point numbers only a division can."""
     divides = operator in (ArithmeticOperator.DIVIDE, ArithmeticOperator.MODULO)
     return divides or kind not in FLOATING
 
@@ -114,10 +114,10 @@ def arithmetic_may_fail(operator: ArithmeticOperator, kind: DataType) -> bool:
 def arithmetic(
     operator: ArithmeticOperator, left: tuple[Column, DataType], right: tuple[Column, DataType]
 ) -> tuple[Column, DataType]:
-    """`left operator right` on numbers and the type of it; null where it has no value.
+    """`left operator right` on numbers, and its type. Null when the operation has no result.
 
     Raises:
-        ExpressionError: the decimals have more digits than Spark computes with.
+        ExpressionError: the result of two decimals has more digits than Spark supports.
     """
     from pyspark.sql import functions as fn
 
@@ -134,13 +134,13 @@ def arithmetic(
         case ArithmeticOperator.MODULO:
             return a % fn.when(b != fn.lit(0).cast(to_spark_type(kind)), b), kind
     if kind in FLOATING:
-        plain: dict[ArithmeticOperator, Callable[[], Column]] = {
+        operators: dict[ArithmeticOperator, Callable[[], Column]] = {
             ArithmeticOperator.ADD: lambda: a + b,
             ArithmeticOperator.SUBTRACT: lambda: a - b,
             ArithmeticOperator.MULTIPLY: lambda: a * b,
         }
-        return plain[operator](), kind
-    return _tried_operator(operator)(a, b), kind
+        return operators[operator](), kind
+    return _try_operator(operator)(a, b), kind
 
 
 def _decimal_arithmetic(
@@ -152,25 +152,25 @@ def _decimal_arithmetic(
     (a, a_kind), (b, b_kind) = left, right
     if operator == ArithmeticOperator.MULTIPLY:
         (a_whole, a_scale), (b_whole, b_scale) = _whole_and_scale(a_kind), _whole_and_scale(b_kind)
-        a_digits, b_digits = _shared_digits(a_whole + a_scale, b_whole + b_scale)
+        a_digits, b_digits = _operand_digits(a_whole + a_scale, b_whole + b_scale)
         if a_digits < a_scale or b_digits < b_scale:
             raise _too_many_digits(operator, a_kind, b_kind)
         sides = DecimalType(a_digits, a_scale), DecimalType(b_digits, b_scale)
         result = DecimalType(a_digits + b_digits + 1, a_scale + b_scale)
     else:
         whole, scale = max(_whole_and_scale(side)[0] for side in (a_kind, b_kind)), common.scale
-        most = MOST_DIGITS if scale <= _SAFE_SCALE else MOST_DIGITS - 1
-        if scale > most:
+        max_scale = MAX_DIGITS if scale <= _SAFE_SCALE else MAX_DIGITS - 1
+        if scale > max_scale:
             raise _too_many_digits(operator, a_kind, b_kind)
-        sides = (DecimalType(min(whole + scale, most), scale),) * 2
-        result = DecimalType(min(sides[0].precision + 1, MOST_DIGITS), scale)
-    value = _tried_operator(operator)(_tried(a, sides[0]), _tried(b, sides[1]))
+        sides = (DecimalType(min(whole + scale, max_scale), scale),) * 2
+        result = DecimalType(min(sides[0].precision + 1, MAX_DIGITS), scale)
+    value = _try_operator(operator)(_try_cast(a, sides[0]), _try_cast(b, sides[1]))
     return value, result
 
 
-def _shared_digits(left: int, right: int) -> tuple[int, int]:
-    """How many digits the sides of a product may have, so that it has all of its own."""
-    spare = MOST_DIGITS - 1
+def _operand_digits(left: int, right: int) -> tuple[int, int]:
+    """How many digits the operands of a product may have so that the product is exact."""
+    spare = MAX_DIGITS - 1
     if left + right <= spare:
         return left, right
     if min(left, right) > spare // 2:
@@ -180,13 +180,13 @@ def _shared_digits(left: int, right: int) -> tuple[int, int]:
 
 def _too_many_digits(operator: ArithmeticOperator, left: DataType, right: DataType) -> ExpressionError:
     return ExpressionError(
-        f"{operator} of {left} and {right} is not computed on Spark",
-        cause=f"The result has more than {MOST_DIGITS} digits, and Spark would round it",
-        fix="CAST the sides to decimals with fewer digits, or AS DOUBLE",
+        f"The operation {operator} of {left} and {right} is not supported on Spark.",
+        cause=f"The result has more than {MAX_DIGITS} digits, and Spark would round it.",
+        fix="CAST the operands to decimals with fewer digits, or AS DOUBLE.",
     )
 
 
-def _tried_operator(operator: ArithmeticOperator) -> Callable[[Column, Column], Column]:
+def _try_operator(operator: ArithmeticOperator) -> Callable[[Column, Column], Column]:
     from pyspark.sql import functions as fn
 
     return {
@@ -199,7 +199,7 @@ def _tried_operator(operator: ArithmeticOperator) -> Callable[[Column, Column], 
 def compare_decimals(
     operator: ComparisonOperator, left: tuple[Column, DataType], right: tuple[Column, DataType]
 ) -> Column:
-    """A comparison of numbers that have no type in common: by their whole parts, then by their fractions."""
+    """A comparison of numbers without a common type: by their whole parts, then by their fractions."""
     from pyspark.sql import functions as fn
 
     (a, a_rest), (b, b_rest) = (_whole_and_rest(*side) for side in (left, right))
@@ -226,28 +226,28 @@ def _whole_and_rest(value: Column, kind: DataType) -> tuple[Column, Column]:
     from pyspark.sql import functions as fn
 
     whole, scale = _whole_and_scale(kind)
-    exact = converted(value, kind, DecimalType(min(whole + scale, MOST_DIGITS), scale))
+    exact = converted(value, kind, DecimalType(min(whole + scale, MAX_DIGITS), scale))
     rest = fn.pmod(exact, fn.lit(1).cast("decimal(1,0)"))
     return fn.floor(exact).cast("decimal(38,0)"), rest.cast("decimal(38,38)")
 
 
-def plain_text(value: Column, kind: DecimalType) -> Column:
-    """A decimal with all of its digits; outside of ANSI mode Spark writes some as 0E-10."""
+def plain_string(value: Column, kind: DecimalType) -> Column:
+    """A decimal as a string with all its digits. Outside of ANSI mode Spark writes some as 0E-10."""
     from pyspark.sql import functions as fn
 
     scale = kind.scale
-    if scale <= _SAFE_SCALE or scale >= MOST_DIGITS - 1:
+    if scale <= _SAFE_SCALE or scale >= MAX_DIGITS - 1:
         return value.cast("string")
     size = fn.abs(value)
-    # With 1 in front of its point a number is written plainly; a 0 takes its place.
+    # Spark writes a number above 1 without an exponent: add 1, then replace the leading digit with 0.
     above = fn.when(size < 1, size).cast(f"decimal({scale + 1},{scale})") + fn.lit(1).cast("decimal(1,0)")
-    digits = fn.concat(fn.lit("0"), fn.substring(above.cast("string"), 2, MOST_DIGITS + 2))
+    digits = fn.concat(fn.lit("0"), fn.substring(above.cast("string"), 2, MAX_DIGITS + 2))
     small = fn.concat(fn.when(value < 0, fn.lit("-")).otherwise(fn.lit("")), digits)
     return fn.when(size < 1, small).otherwise(value.cast("string"))
 
 
 def absolute(value: Column, kind: DataType) -> Column:
-    """The number without its sign; null for the least integer, which has no counterpart."""
+    """The absolute value; null for the least integer, whose absolute value does not fit its type."""
     from pyspark.sql import functions as fn
 
     if kind not in INTEGRAL_RANGES:
@@ -257,16 +257,16 @@ def absolute(value: Column, kind: DataType) -> Column:
 
 
 def rounded(value: Column, kind: DataType, digits: int) -> tuple[Column, DataType]:
-    """`round`; null where a result does not fit the type."""
+    """`round`; null when a result does not fit the type."""
     from pyspark.sql import functions as fn
 
     if kind in INTEGRAL_RANGES:
         if digits >= 0:
             return value, kind
-        if digits < -MOST_DIGITS:
+        if digits < -MAX_DIGITS:
             return value * fn.lit(0).cast(to_spark_type(kind)), kind
         exact = fn.round(value.cast("decimal(20,0)"), digits)
-        return _tried(exact, kind), kind
+        return _try_cast(exact, kind), kind
     if isinstance(kind, DecimalType):
         target = round_type([kind], [Literal(None), Literal(digits)])
         if digits < -kind.precision:
@@ -276,7 +276,7 @@ def rounded(value: Column, kind: DataType, digits: int) -> tuple[Column, DataTyp
 
 
 def whole(name: str, value: Column, kind: DataType) -> tuple[Column, DataType]:
-    """`floor` or `ceil`; null for what no long holds."""
+    """`floor` or `ceil`; null when the result does not fit a long."""
     from pyspark.sql import functions as fn
 
     run = fn.floor if name == "floor" else fn.ceil
@@ -290,12 +290,12 @@ def whole(name: str, value: Column, kind: DataType) -> tuple[Column, DataType]:
     return value.cast("bigint"), target
 
 
-def _tried(value: Column, target: DataType) -> Column:
+def _try_cast(value: Column, target: DataType) -> Column:
     return value.try_cast(to_spark_type(target))
 
 
 def _whole_and_scale(kind: DataType) -> tuple[int, int]:
-    """The digits before the point of a decimal or whole number, and those behind it."""
+    """The number of digits before and after the decimal point of a decimal or integer type."""
     if isinstance(kind, DecimalType):
         return kind.precision - kind.scale, kind.scale
     return _DIGITS[kind], 0

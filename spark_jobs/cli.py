@@ -1,4 +1,4 @@
-"""`deltaward spark`: jobs on Spark and the local Connect server, from the command line."""
+"""`deltaward spark`: commands that run jobs on Spark and the local Connect server."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def run(
         Path, typer.Argument(metavar="SPEC", help="JobSpec as a JSON file.", exists=True, dir_okay=False)
     ],
     result: Annotated[
-        Path | None, typer.Option(help="Where the JobResult goes; printed when left out.")
+        Path | None, typer.Option(help="File for the JobResult. It is printed when this is left out.")
     ] = None,
     remote: Annotated[str | None, typer.Option(help="Spark Connect URL, sc://host:port.")] = None,
     master: Annotated[str | None, typer.Option(help="Spark master, such as local[2].")] = None,
 ) -> None:
-    """Run one job; the exit code is 0 only when it succeeded."""
+    """Run one job. The exit code is 0 only when the job succeeded."""
     engine = [
         part
         for name, value in (("--remote", remote), ("--master", master))
@@ -47,12 +47,14 @@ def serve(
     port: Annotated[int, typer.Option(help="Loopback port; 0 picks a free one.")] = 0,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     driver_memory: Annotated[str, typer.Option(help="Memory of the server's JVM.")] = "1g",
-    directory: Annotated[Path, typer.Option(help="For its log and scratch files.")] = Path("."),
+    directory: Annotated[Path, typer.Option(help="Directory for the server's log and scratch files.")] = Path(
+        "."
+    ),
     pid_file: Annotated[
-        Path | None, typer.Option(help="Written once the server answers: '<pid> <port>'.")
+        Path | None, typer.Option(help="File to write '<pid> <port>' to when the server answers.")
     ] = None,
     conf: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting; may be repeated.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting. It can be repeated.")
     ] = None,
 ) -> None:
     """Run a local Spark Connect server until it is interrupted."""

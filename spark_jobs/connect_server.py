@@ -1,6 +1,6 @@
-"""A long-lived local Spark Connect server: started once, it saves each job the start of a JVM.
+"""A long-lived local Spark Connect server, so that jobs need not start a JVM each.
 
-`python -m spark_jobs.connect_server --port 15002 --pid-file server.pid` runs one in the foreground.
+`python -m spark_jobs.connect_server --port 15002 --pid-file server.pid` runs a server in the foreground.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ _DEFAULT_CONF = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectServer:
-    """A running server; use `start`, and `stop` or a `with` block.
+    """A running server. Create it with `start`; end it with `stop` or a `with` block.
 
     Attributes:
-        process: the server; with `own_group` it leads a process group, so that `stop` reaches all it started.
-        port: the loopback port it answers on.
-        log_path: its standard output and error.
+        process: the server process. With `own_group` it leads a process group, so that `stop` also ends the
+            processes that it started.
+        port: the loopback port of the server.
+        log_path: the file with the server's standard output and error.
     """
 
     process: subprocess.Popen[bytes]
@@ -61,25 +62,28 @@ class ConnectServer:
         own_group: bool = True,
         clock: Clock = SYSTEM_CLOCK,
     ) -> ConnectServer:
-        """Start a server on a loopback port and return once it answers.
+        """Start a server on a loopback port and return when it answers.
 
-        The server accepts whoever reaches the port: it binds 127.0.0.1 only.
+        The server does not authenticate clients. It binds only 127.0.0.1.
 
         Args:
-            port: 0 picks a free one.
-            directory: where its log and scratch files go; it is created.
-            timeout_seconds: how long it may take to answer.
-            own_group: False leaves it in this process's group, so that whoever ends that group ends it too.
+            port: the port; 0 picks a free port.
+            directory: directory for the server's log and scratch files; it is created.
+            timeout_seconds: how long the server may take to answer.
+            own_group: False keeps the server in this process's group, so that a signal to the group ends the
+                server too.
 
         Raises:
-            JobError: the server ended or did not answer in time; the log's tail is the cause.
-            ConfigurationError: pyspark is not installed, or not as `check_installed` wants it.
+            JobError: the server ended or did not answer in time; the cause is the end of the log.
+            ConfigurationError: pyspark is not installed, or `check_installed` refuses it.
         """
-        chosen = port or free_port()
+        chosen_port = port or free_port()
         folder = Path(directory).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        log_path = folder / f"connect-server-{chosen}.log"
-        command = server_command(port=chosen, master=master, driver_memory=driver_memory, conf=conf or {})
+        log_path = folder / f"connect-server-{chosen_port}.log"
+        command = server_command(
+            port=chosen_port, master=master, driver_memory=driver_memory, conf=conf or {}
+        )
         with log_path.open("wb") as log:
             process = subprocess.Popen(
                 command,
@@ -90,7 +94,7 @@ class ConnectServer:
                 stderr=subprocess.STDOUT,
                 start_new_session=own_group,
             )
-        server = cls(process=process, port=chosen, log_path=log_path, own_group=own_group, clock=clock)
+        server = cls(process=process, port=chosen_port, log_path=log_path, own_group=own_group, clock=clock)
         try:
             server.wait_until_ready(timeout_seconds=timeout_seconds)
         except BaseException:
@@ -100,14 +104,14 @@ class ConnectServer:
 
     @property
     def url(self) -> str:
-        """What a client connects to."""
+        """The URL for clients."""
         return f"sc://{HOST}:{self.port}"
 
     def wait_until_ready(self, *, timeout_seconds: float) -> None:
         """Return once the port accepts a connection.
 
         Raises:
-            JobError: it ended, or the time is over.
+            JobError: the server ended, or the timeout passed.
         """
         deadline = self.clock.monotonic_seconds() + timeout_seconds
         while not answers(self.port):
@@ -118,7 +122,7 @@ class ConnectServer:
             self.clock.sleep(0.1)
 
     def stop(self, *, timeout_seconds: float = 20.0) -> None:
-        """End the server and what it started: asked first, forced when it does not obey in time."""
+        """End the server and its child processes: with SIGTERM, and after the timeout with SIGKILL."""
         self._signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=timeout_seconds)
@@ -140,7 +144,7 @@ class ConnectServer:
 
     def _failure(self, problem: str) -> JobError:
         lines = self.log_path.read_text(errors="replace").splitlines()[-5:]
-        return JobError(problem, cause=" | ".join(lines), fix=f"Read {self.log_path}")
+        return JobError(problem, cause=" | ".join(lines), fix=f"Read {self.log_path}.")
 
 
 def server_command(*, port: int, master: str, driver_memory: str, conf: Mapping[str, str]) -> list[str]:
@@ -162,9 +166,9 @@ def server_command(*, port: int, master: str, driver_memory: str, conf: Mapping[
 
 
 def server_environment() -> dict[str, str]:
-    """This process's environment, with the interpreter that has our packages named for Spark's workers.
+    """This process's environment, with this interpreter as the Python of Spark's workers.
 
-    SPARK_REMOTE would make the submitted server a client of itself.
+    SPARK_REMOTE is removed, because it would make the server a client of itself.
     """
     environment = {
         k: v for k, v in os.environ.items() if k not in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
@@ -181,33 +185,37 @@ def spark_home() -> Path:
 
 
 def free_port() -> int:
-    """A loopback port that is free at the moment of asking."""
+    """A loopback port that is free at the time of the call."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
 def answers(port: int) -> bool:
-    """True when something accepts connections on the loopback port."""
+    """Whether a process accepts connections on the loopback port."""
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((HOST, port)) == 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a server until it ends or this process is told to end; the exit code is the server's."""
+    """Run a server until the server ends or this process is interrupted. Returns the server's exit code."""
     parser = argparse.ArgumentParser(prog="python -m spark_jobs.connect_server", description=main.__doc__)
-    parser.add_argument("--port", type=int, default=0, help="loopback port; 0 picks a free one")
-    parser.add_argument("--pid-file", type=Path, help="written once the server answers: '<pid> <port>'")
+    parser.add_argument("--port", type=int, default=0, help="loopback port; 0 picks a free port")
+    parser.add_argument(
+        "--pid-file", type=Path, help="file to write '<pid> <port>' to when the server answers"
+    )
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--driver-memory", default="1g")
     parser.add_argument(
-        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting; may be repeated"
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting; can be repeated"
     )
-    parser.add_argument("--directory", type=Path, default=Path("."), help="for its log and scratch files")
+    parser.add_argument(
+        "--directory", type=Path, default=Path("."), help="directory for the server's log and scratch files"
+    )
     arguments = parser.parse_args(argv)
-    if wrong := [entry for entry in arguments.conf if not entry.partition("=")[0] or "=" not in entry]:
-        parser.error(f"--conf {wrong[0]} is not KEY=VALUE")
+    if invalid := [entry for entry in arguments.conf if not entry.partition("=")[0] or "=" not in entry]:
+        parser.error(f"--conf {invalid[0]} is not KEY=VALUE")
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

@@ -1,15 +1,15 @@
-"""A long-lived process that has done a driver's imports, and forks one driver per job.
+"""A long-lived process that has imported a driver's modules, and forks one driver per job.
 
-`python -m spark_jobs.driver_host --socket PATH` runs one in the foreground. A driver that is started anew
-spends most of a small job's time on importing pyspark, pandas and Great Expectations; one that is forked
-here begins with its work. Nothing is shared between drivers but what was imported: each has its own
-environment, directory, output and Spark session.
+`python -m spark_jobs.driver_host --socket PATH` runs a host in the foreground. A newly started driver spends
+most of a small job's time on imports of pyspark, pandas and Great Expectations. A forked driver starts to
+work at once. Drivers share only the imported modules. Each has its own environment, directory, output and
+Spark session.
 
-Who asks is the runner's `keeper`, over a Unix socket that only the host's own user may use: one JSON line
-({"command", "environment", "directory", "umask"}) with standard output and error as file descriptors. The
-answers are lines, too: `started PID`, at the end `exit CODE`, or `refused REASON`, upon which the keeper
-starts the driver itself. `signal N` from the keeper goes to the driver. A connection that ends ends the
-driver.
+The client is the runner's `keeper`. It connects to a Unix socket that only the host's user may use. It sends
+one JSON line ({"command", "environment", "directory", "umask"}) with standard output and error as file
+descriptors. The answers are also lines: `started PID`, then `exit CODE` at the end; or `refused REASON`, and
+then the keeper itself starts the driver. The host forwards `signal N` from the keeper to the driver. When the
+connection ends, the host ends the driver.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ _LOGGER = logging.getLogger(__name__)
 
 _PRELOADED = ("spark_jobs.main", "pyspark.sql.connect.session", "pandas", "pyarrow.parquet")
 _REQUEST_SECONDS = 5.0
-_PASSED_ON = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM})
+_FORWARDED_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM})
 _HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(slots=True)
 class _Client:
-    """Whoever has connected: first the request is read, then there is a driver.
+    """A connected client: first its request is read, then it has a driver.
 
     Attributes:
-        descriptors: came with the request; closed here once the driver has them.
-        read_until: when an unfinished request is given up, on the monotonic clock.
+        descriptors: file descriptors of the request; the host closes them after the fork.
+        read_until: the deadline for reading the request, on the monotonic clock.
     """
 
     connection: socket.socket
@@ -74,17 +74,17 @@ class _Client:
 
 
 class DriverHost:
-    """Listens on a socket and forks drivers until it is told to end; use as a context manager.
+    """Listens on a socket and forks drivers until a signal ends it. Use it as a context manager.
 
-    In a forked driver `serve` raises SystemExit with the driver's exit code, so whatever calls it must let
-    that pass.
+    In a forked driver `serve` raises SystemExit with the driver's exit code. The caller of `serve` must not
+    catch it.
 
     Args:
-        path: the socket's; one that is there and answers nobody is replaced.
-        run: what a driver does with its arguments, to its exit code; the driver's program when left out.
+        path: the socket's path. An existing socket that does not answer is replaced.
+        run: the driver's main function, from arguments to exit code; by default the driver's program.
 
     Raises:
-        ConfigurationError: the socket cannot be made, or another host answers there.
+        ConfigurationError: the socket cannot be created, or another host answers at the path.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class DriverHost:
         self._selector = selectors.DefaultSelector()
         self._listener = listen(path)
         self._path = path
-        self._made = path.stat().st_ino
+        self._socket_inode = path.stat().st_ino
         self._woken, self._wake = socket.socketpair()
         self._process_id = os.getpid()
         self._ended = False
@@ -115,38 +115,38 @@ class DriverHost:
 
     def __exit__(self, *exc: object) -> None:
         if os.getpid() != self._process_id:
-            return  # a driver that ends
+            return  # this process is a forked driver
         for client in self._clients.values():
             if client.process_id is not None:
                 _signal_group(client.process_id, signal.SIGKILL)
         self._listener.close()
         with contextlib.suppress(OSError):
-            # Another host may have taken the path over.
-            if self._path.stat().st_ino == self._made:
+            # Another host may have replaced the socket.
+            if self._path.stat().st_ino == self._socket_inode:
                 self._path.unlink()
 
     def serve(self) -> None:
-        """Fork drivers and report their ends; returns after SIGTERM or SIGINT.
+        """Fork drivers and report their exit codes. Returns after SIGTERM or SIGINT.
 
         Raises:
             SystemExit: in a forked driver, at its end.
         """
         while not self._ended:
-            for key, _ in self._selector.select(self._patience()):
+            for key, _ in self._selector.select(self._select_timeout()):
                 if key.fileobj is self._listener:
                     self._accept()
                 elif key.fileobj is self._woken:
                     with contextlib.suppress(BlockingIOError):
                         self._woken.recv(4096)
                 elif (client := self._clients.get(key.fd)) is not None:
-                    self._hear(client)
+                    self._receive(client)
             self._give_up_late_requests()
             self._report_ended()
 
     def _end(self, *_: object) -> None:
         self._ended = True
 
-    def _patience(self) -> float | None:
+    def _select_timeout(self) -> float | None:
         waiting = [c.read_until for c in self._clients.values() if c.process_id is None]
         return max(min(waiting) - self._clock.monotonic_seconds(), 0.0) if waiting else None
 
@@ -154,8 +154,8 @@ class DriverHost:
         try:
             connection, _ = self._listener.accept()
         except OSError as error:
-            # Out of file descriptors, say; whoever asks comes again or starts the driver anew.
-            _LOGGER.warning("a connection could not be accepted: %s", error)
+            # For example, no file descriptors are left. The client retries or starts the driver itself.
+            _LOGGER.warning("A connection could not be accepted: %s", error)
             self._clock.sleep(0.1)
             return
         connection.setblocking(False)
@@ -163,7 +163,7 @@ class DriverHost:
         self._clients[connection.fileno()] = _Client(connection=connection, read_until=until)
         self._selector.register(connection, selectors.EVENT_READ)
 
-    def _hear(self, client: _Client) -> None:
+    def _receive(self, client: _Client) -> None:
         try:
             received, descriptors, _, _ = socket.recv_fds(client.connection, 65536, OUTPUTS)
         except BlockingIOError:
@@ -175,7 +175,7 @@ class DriverHost:
             _close(client.descriptors[OUTPUTS:] if client.process_id is None else client.descriptors)
             del client.descriptors[OUTPUTS:]
         if not received:
-            # Nobody waits for this driver any more, so it must not go on to commit.
+            # The client has disconnected, so the driver must not continue and commit.
             if client.process_id is not None:
                 _signal_group(client.process_id, signal.SIGKILL)
                 self._selector.unregister(client.connection)
@@ -184,19 +184,22 @@ class DriverHost:
             return
         client.received += received
         if client.process_id is not None:
-            self._obey(client)
+            self._forward_signals(client)
         elif len(client.received) > REQUEST_BYTES:
             self._refuse(client, "the request is too long")
         elif client.received.endswith(b"\n"):
             self._answer(client)
 
-    def _obey(self, client: _Client) -> None:
+    def _forward_signals(self, client: _Client) -> None:
         *lines, client.received = client.received.split(b"\n")
         for line in lines:
             word, _, number = line.partition(b" ")
-            wanted = next((one for one in _PASSED_ON if number == str(int(one)).encode()), None)
-            if word == b"signal" and wanted is not None and client.process_id is not None:
-                _signal_group(client.process_id, wanted)
+            forwarded = next(
+                (candidate for candidate in _FORWARDED_SIGNALS if number == str(int(candidate)).encode()),
+                None,
+            )
+            if word == b"signal" and forwarded is not None and client.process_id is not None:
+                _signal_group(client.process_id, forwarded)
         client.received = client.received[-64:]
 
     def _answer(self, client: _Client) -> None:
@@ -209,12 +212,13 @@ class DriverHost:
             self._refuse(client, str(error))
             return
         except Exception as error:  # the other drivers must not end with the host
-            _LOGGER.exception("a request could not be looked into")
-            self._refuse(client, f"the request could not be looked into: {error}")
+            _LOGGER.exception("A request could not be checked.")
+            self._refuse(client, f"the request could not be checked: {error}")
             return
         client.received = b""
         sys.stdout.flush()
-        # Until the driver has handlers of its own, a signal for it must wait, not meet the host's.
+        # Signals are blocked until the driver has set its own handlers, so that the host's handlers do not
+        # run.
         signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
         try:
             process_id = os.fork()
@@ -227,12 +231,12 @@ class DriverHost:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
         client.process_id = process_id
         _close(client.descriptors)
-        # Who has gone meanwhile is noticed by the selector, which ends the driver.
+        # If the client has disconnected, the selector reports that, and the host ends the driver.
         with contextlib.suppress(OSError):
             client.connection.sendall(f"started {process_id}\n".encode())
 
     def _refuse(self, client: _Client, reason: str) -> None:
-        _LOGGER.warning("a request was refused: %s", reason)
+        _LOGGER.warning("A request was refused: %s", reason)
         with contextlib.suppress(OSError):
             client.connection.sendall(f"refused {' '.join(reason.split())}\n".encode())
         self._forget(client)
@@ -259,7 +263,7 @@ class DriverHost:
             client = by_process.pop(process_id, None)
             if client is None:
                 continue
-            # What the driver has started and left behind must not go on either.
+            # Processes that the driver has started must not continue either.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process_id, signal.SIGKILL)
             code = os.waitstatus_to_exitcode(status)
@@ -268,7 +272,7 @@ class DriverHost:
             self._forget(client)
 
     def _become_driver(self, request: DriverRequest, client: _Client) -> NoReturn:
-        """The forked process's whole life; it ends as any program does, by leaving its main module."""
+        """Set up the forked process and run the driver. The process ends by leaving its main module."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
@@ -276,28 +280,28 @@ class DriverHost:
         os.setpgid(0, 0)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
         exit_with_parent(parent=self._process_id)
-        # A connection that a driver holds open would never end.
-        for held in (self._listener, self._woken, self._wake):
-            held.close()
+        # A connection that a driver keeps open would never end.
+        for shared in (self._listener, self._woken, self._wake):
+            shared.close()
         for other in self._clients.values():
             other.connection.close()
             if other is not client:
                 _close(other.descriptors)
         self._selector.close()
-        with open(os.devnull, "rb") as nothing:
-            os.dup2(nothing.fileno(), 0)
+        with open(os.devnull, "rb") as devnull:
+            os.dup2(devnull.fileno(), 0)
         for target, descriptor in enumerate(client.descriptors, start=1):
             os.dup2(descriptor, target)
         _close(client.descriptors)
         for stream in (sys.stdout, sys.stderr):
-            # A driver that is killed has said what it had printed.
+            # Write through, so that the output of a killed driver is complete.
             stream.reconfigure(line_buffering=True, write_through=True)  # type: ignore[union-attr]
         os.environ.clear()
         os.environ.update(request.environment)
         time.tzset()
         os.umask(request.umask)
         os.chdir(request.directory)
-        # The host's own lines went elsewhere, and under other rules.
+        # The host's log handlers do not apply to the driver.
         for handler in logging.getLogger().handlers[:]:
             logging.getLogger().removeHandler(handler)
         arguments = request.command[3:]
@@ -312,7 +316,7 @@ def _run_job(arguments: list[str]) -> int:
 
 
 def preload() -> list[str]:
-    """Import what drivers import; returns the names. Great Expectations only where it is installed.
+    """Import the drivers' modules and return their names. Great Expectations only when it is installed.
 
     Raises:
         ConfigurationError: pyspark is not installed, or an import has started a Python thread.
@@ -328,8 +332,10 @@ def preload() -> list[str]:
         names.append("great_expectations")
     if threading.active_count() > 1:
         started = ", ".join(sorted(thread.name for thread in threading.enumerate()))
-        raise ConfigurationError("An import has started a thread, which a fork would lose.", cause=started)
-    # What is imported stays: a driver's collector, which also runs at its end, need not go through it.
+        raise ConfigurationError(
+            "An import has started a thread, which a fork would lose.", cause=f"The threads are {started}."
+        )
+    # Imported objects stay, so a driver's garbage collector need not scan them.
     gc.collect()
     gc.freeze()
     return names
@@ -342,7 +348,7 @@ def _close(descriptors: list[int]) -> None:
 
 
 def _signal_group(process_id: int, number: int) -> None:
-    # The group is the driver's own; between its fork and its setpgid there is only the process.
+    # The driver leads its group. Between its fork and its setpgid, only the process itself can be signalled.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if os.getpgid(process_id) == process_id:
             os.killpg(process_id, number)
@@ -351,9 +357,9 @@ def _signal_group(process_id: int, number: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Host drivers until this process is told to end."""
+    """Fork drivers on request until a signal ends this process."""
     parser = argparse.ArgumentParser(prog="python -m spark_jobs.driver_host", description=main.__doc__)
-    parser.add_argument("--socket", type=Path, required=True, help="a Unix socket's absolute path")
+    parser.add_argument("--socket", type=Path, required=True, help="absolute path of a Unix socket")
     arguments = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:

@@ -1,4 +1,4 @@
-"""What a driver host is asked, checked: who asks, for which program, and whether it is still wanted."""
+"""Requests to a driver host, and their checks: the client's user, the program, and that the client waits."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pathlib import Path
 from delta_core.errors import ConfigurationError
 
 DRIVER = ("-m", "spark_jobs.main")
-"""The only program that drivers are forked for."""
+"""The only program that the host runs in its forks."""
 
 REQUEST_BYTES = 4 << 20
 OUTPUTS = 2
-"""File descriptors that come with a request: standard output and error."""
+"""The number of file descriptors in a request: standard output and error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverRequest:
-    """What a driver is to be: checked, so that forking cannot fail for what it says."""
+    """A validated request for a driver, so that the fork cannot fail because of its content."""
 
     command: list[str]
     environment: dict[str, str]
@@ -35,25 +35,25 @@ class DriverRequest:
 
 
 def require_fitting(request: DriverRequest, *, code: int) -> None:
-    """A driver that would not be the one the command names must not be forked from this process.
+    """Refuse a request whose driver would differ from one that the command starts.
 
     Args:
-        code: what `code_on_disk` said when this process loaded the code.
+        code: the result of `code_on_disk` when this process loaded the code.
 
     Raises:
-        ConfigurationError: another interpreter, program, search path or state of the code.
+        ConfigurationError: the interpreter, the program, the search path or the code differs.
     """
     if request.command[0] != sys.executable or tuple(request.command[1:3]) != DRIVER:
-        raise ConfigurationError("the command is not the driver of this interpreter")
+        raise ConfigurationError("The command is not the driver of this interpreter.")
     if _search_path(request.environment) != _search_path(os.environ):
-        raise ConfigurationError("the driver's PYTHONPATH is not the host's")
+        raise ConfigurationError("The driver's PYTHONPATH differs from the host's.")
     if code_on_disk() != code:
-        raise ConfigurationError("the code changed since the host has loaded it: restart the host")
+        raise ConfigurationError("The code changed after the host loaded it.", fix="Restart the host.")
 
 
 def code_on_disk(packages: Sequence[str] = ("delta_core", "spark_jobs")) -> int:
-    """A number that changes when a source file of the packages does; of use within one process."""
-    found = []
+    """A hash of the packages' source files. It is comparable only within one process."""
+    states = []
     for package in packages:
         spec = importlib.util.find_spec(package)
         for folder in (spec.submodule_search_locations or []) if spec else []:
@@ -63,30 +63,30 @@ def code_on_disk(packages: Sequence[str] = ("delta_core", "spark_jobs")) -> int:
                         path = os.path.join(parent, name)
                         try:
                             status = os.lstat(path)
-                            found.append((path, status.st_mtime_ns, status.st_size))
-                        except OSError:  # gone since it was listed
-                            found.append((path, -1, -1))
-    return hash(tuple(sorted(found)))
+                            states.append((path, status.st_mtime_ns, status.st_size))
+                        except OSError:  # deleted after it was listed
+                            states.append((path, -1, -1))
+    return hash(tuple(sorted(states)))
 
 
 def _search_path(environment: Mapping[str, str]) -> list[str]:
-    """PYTHONPATH as the runner passes it on: absolute, with this package's own folder at the end."""
+    """PYTHONPATH as the runner passes it: absolute, with this package's folder at the end."""
     entries = environment.get("PYTHONPATH", "").split(os.pathsep)
     paths = [os.path.abspath(entry) for entry in entries if entry]
-    own = str(Path(__file__).resolve().parent.parent)
-    return paths if own in paths else [*paths, own]
+    package_root = str(Path(__file__).resolve().parent.parent)
+    return paths if package_root in paths else [*paths, package_root]
 
 
 def parse_request(text: bytes, *, descriptors: int) -> DriverRequest:
-    """Raises ConfigurationError for what is not a whole request."""
+    """Parse a request. Raises ConfigurationError when the request is not complete and valid."""
     try:
-        given = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError("the request is not JSON") from error
-    if not isinstance(given, dict) or descriptors != OUTPUTS:
-        raise ConfigurationError("the request is not a JSON object with two file descriptors")
-    command, environment = given.get("command"), given.get("environment")
-    directory, umask = given.get("directory"), given.get("umask")
+        raise ConfigurationError("The request is not JSON.") from error
+    if not isinstance(document, dict) or descriptors != OUTPUTS:
+        raise ConfigurationError("The request is not a JSON object with two file descriptors.")
+    command, environment = document.get("command"), document.get("environment")
+    directory, umask = document.get("directory"), document.get("umask")
     if (
         not (isinstance(command, list) and command and all(_is_string(word) for word in command))
         or not (isinstance(environment, dict) and all(_is_string(value) for value in environment.values()))
@@ -94,7 +94,7 @@ def parse_request(text: bytes, *, descriptors: int) -> DriverRequest:
         or not (_is_string(directory) and os.path.isdir(directory))
         or not (isinstance(umask, int) and 0 <= umask <= 0o777)
     ):
-        raise ConfigurationError("the request lacks a command, an environment, a directory or a umask")
+        raise ConfigurationError("The request lacks a valid command, environment, directory or umask.")
     return DriverRequest(command=command, environment=environment, directory=directory, umask=umask)
 
 
@@ -109,32 +109,37 @@ def _is_string(value: object) -> bool:
 
 
 def listen(path: Path) -> socket.socket:
-    """A socket that only this user may use; one that is there and answers nobody is replaced.
+    """Create a socket that only this user may use. An existing socket that does not answer is replaced.
 
     Raises:
-        ConfigurationError: it cannot be made, or another host answers there.
+        ConfigurationError: the socket cannot be created, or another host answers at the path.
     """
     listener = socket.socket(socket.AF_UNIX)
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             if probe.connect_ex(str(path)) == 0:
-                raise ConfigurationError(f"Another driver host answers at {path}", fix="Stop it first")
+                raise ConfigurationError(
+                    f"Another driver host answers at {path}.", fix="Stop the other host first."
+                )
         with contextlib.suppress(FileNotFoundError):
             if not stat.S_ISSOCK(path.lstat().st_mode):
-                raise ConfigurationError(f"{path} is there and is no socket", fix="Name another path")
+                raise ConfigurationError(
+                    f"The file {path} exists and is not a socket.", fix="Name another path."
+                )
             path.unlink()
-        before = os.umask(0o177)
+        previous_umask = os.umask(0o177)
         try:
             listener.bind(str(path))
         finally:
-            os.umask(before)
+            os.umask(previous_umask)
         listener.listen(64)
     except OSError as error:
         listener.close()
         raise ConfigurationError(
-            f"The driver host cannot listen at {path}",
-            cause=str(error),
-            fix="Name a path in a directory that this user may write, shorter than 100 characters",
+            f"The driver host cannot listen at {path}.",
+            cause=f"{error}.",
+            fix="Name a path that is shorter than 100 characters, in a directory that this user may "
+            "write to.",
         ) from error
     except BaseException:
         listener.close()
@@ -143,23 +148,23 @@ def listen(path: Path) -> socket.socket:
 
 
 def require_same_user(connection: socket.socket) -> None:
-    """Raises ConfigurationError when the other end is another user's. Where the system tells."""
+    """Raise ConfigurationError when the client is another user. Checked only on systems that report it."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return  # the socket's mode alone keeps others out
+        return  # only the socket's mode keeps other users out
     size = struct.calcsize("3i")
     _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, size))
     if user != os.geteuid():
-        raise ConfigurationError("the request comes from another user")
+        raise ConfigurationError("The request comes from another user.")
 
 
 def require_waiting(connection: socket.socket) -> None:
-    """Raises ConfigurationError when whoever asked has gone: it may have started the driver itself."""
+    """Raise ConfigurationError when the client has disconnected: it may have started the driver itself."""
     try:
-        gone = connection.recv(1, socket.MSG_PEEK) == b""
+        disconnected = connection.recv(1, socket.MSG_PEEK) == b""
     except BlockingIOError:
         return
     except OSError:
-        gone = True
-    if gone:
-        raise ConfigurationError("nobody waits for the driver any more")
+        disconnected = True
+    if disconnected:
+        raise ConfigurationError("The client no longer waits for the driver.")

@@ -1,4 +1,4 @@
-"""What Spark's exceptions mean to our callers."""
+"""Conversion of Spark's exceptions to DeltaError."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FI
 
 
 class ViolationToken:
-    """Marks the errors that our own `raise_error` expressions raise, so that no other text is taken for one.
+    """A random token that marks the errors of deltaward's `raise_error` expressions.
 
-    The token is drawn per job: data cannot contain it.
+    Each job has another token, so that data cannot contain it.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class ViolationToken:
         self._pattern = re.compile(re.escape(self.text) + r"(\d+):")
 
     def mark(self, index: int) -> str:
-        """What the expression of constraint `index` puts before the row's JSON."""
+        """The prefix that the expression of constraint `index` puts before the row's JSON."""
         return f"{self.text}{index}:"
 
     def find(self, error: BaseException) -> tuple[int, str] | None:
-        """(constraint index, the offending row as JSON) when `error` is a violation of this job."""
+        """(constraint index, violating row as JSON) when `error` is a constraint violation of this job."""
         match = self._pattern.search(str(error))
         if match is None:
             return None
@@ -36,18 +36,18 @@ class ViolationToken:
 
 
 def violation(name: str, expression: str, row: str) -> ConstraintViolationError:
-    """The error of a row that breaks a constraint."""
+    """The error for a row that violates a constraint."""
     return ConstraintViolationError(
-        f"A row breaks the constraint {name!r}: {expression}.",
-        cause=f"The row is {row}",
-        fix="Correct or filter the rows; nothing of the write is visible",
+        f"A row violates the constraint {name!r}: {expression}.",
+        cause=f"The row is {row}.",
+        fix="Correct or filter the rows. Nothing was committed.",
     )
 
 
 def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
-    """An exception of Spark as one of ours; a DeltaError stays what it is.
+    """Convert an exception of Spark to a DeltaError. A DeltaError is returned unchanged.
 
-    The condition is Spark's own name of the error class, not its text.
+    The conversion uses Spark's name of the error condition, not the message.
     """
     if isinstance(error, DeltaError):
         return error
@@ -56,7 +56,7 @@ def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
     summary = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
     kind = type(error).__name__
     if causes := _CAUSE.findall(text):
-        # What an executor refuses is the last of the causes below the call that the driver made.
+        # An executor's error is the last cause in the driver's exception.
         kind, summary = causes[-1]
         if (file := _FILE.search(text)) is not None:
             summary = f"{summary} ({file[1]})"
@@ -64,12 +64,12 @@ def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
         return MissingDataFileError(
             f"Spark could not read a data file while {doing}.",
             cause=summary[:500],
-            fix="Compare the table's files with the log (deltaward describe), or read another version",
+            fix="Compare the table's files with the log (deltaward describe), or read another version.",
         )
     return JobFailedError(
         f"Spark failed while {doing}.",
         cause=f"{condition or kind}: {summary[:500]}",
-        fix="See the driver's and executors' logs",
+        fix="Read the logs of the driver and the executors.",
     )
 
 
@@ -79,7 +79,7 @@ def _condition(error: Exception) -> str | None:
         return None
     try:
         condition = get()
-    except Exception:  # a half-built exception of the gateway has no condition
+    except Exception:  # an incomplete exception of the gateway has no condition
         return None
     return condition if isinstance(condition, str) else None
 

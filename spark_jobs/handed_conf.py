@@ -1,6 +1,6 @@
-"""Spark settings that a driver gets by its environment: secrets, and a session's own.
+"""Spark settings that a driver receives in an environment variable: secrets and session settings.
 
-An argument can be read by every user of the machine, and what spark-submit sets stands in its log.
+Every user of the machine can read arguments, and spark-submit logs its settings.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import re
 from delta_core.errors import ConfigurationError
 
 VARIABLE = "DELTAWARD_SPARK_CONF"
-"""JSON object of settings and strings."""
+"""The variable holds a JSON object of settings with string values."""
 
 _REDACTION = "spark.redaction.regex"
-_SPARKS_OWN = "(?i)secret|password|token|access[.]?key"
+_DEFAULT_REDACTION = "(?i)secret|password|token|access[.]?key"
 
 
 def handed_conf(*, with_jvm: bool) -> dict[str, str]:
-    """The settings, for a session that is to be made.
+    """The settings for a new session.
 
     Args:
-        with_jvm: whether the session has a JVM of its own. Then all of these settings are hidden on Spark's
-            pages and in its event log, whatever their names; a Connect server decides that itself.
+        with_jvm: whether the session starts a JVM. Then Spark redacts all of these settings in its UI and in
+            its event log. A Connect server has its own rules for redaction.
 
     Raises:
-        ConfigurationError: the variable holds something else.
+        ConfigurationError: the variable is not a JSON object of strings.
     """
     text = os.environ.get(VARIABLE)
     if not text:
@@ -34,19 +34,21 @@ def handed_conf(*, with_jvm: bool) -> dict[str, str]:
     try:
         conf = json.loads(text)
     except ValueError:
-        conf = None  # the error would carry the value
+        conf = None  # the error would contain the value
     if not isinstance(conf, dict) or not all(isinstance(value, str) for value in conf.values()):
-        raise ConfigurationError(f"{VARIABLE} is not valid", fix="Give a JSON object of names and strings")
+        raise ConfigurationError(
+            f"The environment variable {VARIABLE} is not valid.", fix="Set it to a JSON object of strings."
+        )
     if with_jvm and _REDACTION not in conf:
-        known = _of_spark_submit(_REDACTION) or _SPARKS_OWN
-        # Spark shows these once more under Hadoop's own names.
+        redaction = _spark_submit_setting(_REDACTION) or _DEFAULT_REDACTION
+        # Spark also shows these settings under Hadoop's names.
         names = sorted(name.removeprefix("spark.hadoop.").removeprefix("spark.") for name in conf)
-        conf[_REDACTION] = "|".join([known, *map(re.escape, names)])
+        conf[_REDACTION] = "|".join([redaction, *map(re.escape, names)])
     return conf
 
 
-def _of_spark_submit(name: str) -> str | None:
-    """A setting that spark-submit has made, from its arguments and files; None where it started nothing."""
+def _spark_submit_setting(name: str) -> str | None:
+    """A setting of spark-submit, from its arguments and files; None without spark-submit."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return None
     from pyspark import SparkConf, SparkContext

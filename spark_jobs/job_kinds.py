@@ -1,6 +1,6 @@
 """The job kinds that this package adds.
 
-Optimize, vacuum, checkpoint and the other kinds are delta_core's: they run on Spark when the job's
+Optimize, vacuum, checkpoint and the other kinds belong to delta_core. They run on Spark when the job's
 executor is a `SparkExecutor`.
 """
 
@@ -15,7 +15,7 @@ from spark_jobs.loading.params import PARAMS_SCHEMA
 LOAD = JobKind(
     name=KIND,
     run=run_load,
-    help="Load Parquet or CSV files into a table under a contract.",
+    help="Load files into a table, validated by a contract.",
     params_schema=PARAMS_SCHEMA,
     needs_table=False,
 )
@@ -23,12 +23,12 @@ LOAD = JobKind(
 MERGE = JobKind(
     name=MERGE_KIND,
     run=run_merge,
-    help="Update, delete and insert rows of a table by the rows of a source.",
+    help="Merge the rows of a source into a table: update, delete and insert rows.",
     params_schema=MERGE_SCHEMA,
 )
 
 
 def register(registry: JobRegistry) -> None:
-    """Add our kinds; the entry-point group `deltaward.jobs` calls this."""
+    """Register the kinds of this package. The entry-point group `deltaward.jobs` calls this function."""
     registry.register(LOAD)
     registry.register(MERGE)

@@ -1,8 +1,8 @@
-"""The one program that runs a job on Spark: `python -m spark_jobs.main --spec FILE --result FILE`.
+"""The program that runs a job on Spark: `python -m spark_jobs.main --spec FILE --result FILE`.
 
-Also the target of `spark-submit`. A JSON JobSpec goes in, a JSON JobResult comes out, progress events are
-lines on standard output. Storage options come by the environment, in DELTAWARD_STORAGE_OPTIONS. The exit code
-is 0 only when the job succeeded.
+It is also the application of `spark-submit`. It reads a JSON JobSpec and writes a JSON JobResult. Progress
+events are lines on standard output. Storage options come from the variable DELTAWARD_STORAGE_OPTIONS. The
+exit code is 0 only when the job succeeded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from spark_jobs.watchdog import exit_with_parent
 
 if __name__ == "__main__":
-    # Before anything that takes time to import: a driver whose starter is gone must not go on to commit.
+    # Before slow imports: a driver whose parent process has ended must not continue and commit.
     exit_with_parent()
 
 import argparse
@@ -37,7 +37,7 @@ EXIT_SUCCEEDED = 0
 EXIT_FAILED = 1
 EXIT_BAD_SPEC = 2
 EXIT_UNKNOWN = 3
-"""The commit's fate could not be told: look its transaction id up before running the job again."""
+"""It is unknown whether the commit landed: look up its transaction id before running the job again."""
 
 _EXIT_CODES = {
     JobStatus.SUCCEEDED: EXIT_SUCCEEDED,
@@ -49,12 +49,12 @@ _EXIT_CODES = {
 def main(argv: Sequence[str] | None = None, *, sinks: Sequence[ProgressSink] = ()) -> int:
     """Run the job that the arguments name.
 
-    SIGTERM and SIGINT cancel the job's Spark work: what it has written is deleted, no result is written.
-    A job that is past writing, in its commit, completes and says so.
+    SIGTERM and SIGINT cancel the job's Spark work: the written files are deleted, and no result is written. A
+    job that is already committing completes and writes its result.
 
     Args:
         argv: the command line without the program's name.
-        sinks: where progress goes besides standard output.
+        sinks: further sinks for progress events, in addition to standard output.
 
     Returns:
         0 succeeded, 1 failed, 2 the spec cannot be read, 3 unknown, 130 or 143 cancelled.
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None, *, sinks: Sequence[ProgressSink] = (
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
-        # Taken out: no process that this one starts needs them.
+        # Removed from the environment, so that child processes do not inherit secrets.
         options = options_from_text(os.environ.pop(ENVIRONMENT_VARIABLE, ""))
         spec = spec_from_json(arguments.spec.read_text(encoding="utf-8"))
     except (DeltaError, OSError, UnicodeDecodeError) as error:
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None, *, sinks: Sequence[ProgressSink] = (
 
 
 def _write_result(path: Path, result: JobResult) -> None:
-    """The file appears whole or not at all."""
+    """Write the result atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
@@ -119,12 +119,10 @@ def _bad_spec(error: Exception) -> JobResult:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m spark_jobs.main", description=__doc__)
     parser.add_argument("--spec", type=Path, required=True, help="JobSpec as JSON")
-    parser.add_argument("--result", type=Path, required=True, help="where the JobResult goes, as JSON")
+    parser.add_argument("--result", type=Path, required=True, help="file for the JobResult as JSON")
     parser.add_argument("--remote", help="Spark Connect URL, sc://host:port")
-    parser.add_argument("--master", help="Spark master; the one of spark-submit, or local[*], when left out")
-    parser.add_argument(
-        "--app-name", help="shown in Spark's pages; deltaward and the job's kind when left out"
-    )
+    parser.add_argument("--master", help="Spark master; by default that of spark-submit, or local[*]")
+    parser.add_argument("--app-name", help="name in the Spark UI; by default deltaward and the job's kind")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Making our packages importable where Spark runs Python: executors and Connect servers."""
+"""Shipping the packages to Spark's Python workers: executors and Connect servers."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _READY: set[str] = set()
 
 
 def ensure_importable(spark: SparkSession) -> None:
-    """See to it that the workers of this session import our packages in this version.
+    """Ensure that the workers of this session can import the packages in this version.
 
-    Asked once for each session: a job of one task. Where the answer is no, the packages are shipped as a
-    zip file, which belongs to the session alone.
+    The check runs once per session, as a Spark job with one task. When the workers cannot import them, the
+    packages are shipped as a zip file, for this session only.
     """
     identity = session_identity(spark)
     with _LOCK:
         if identity in _READY:
             return
-        if not _workers_import_us(spark):
+        if not _workers_have_packages(spark):
             spark.addArtifacts(str(package_archive()), pyfile=True)
         _READY.add(identity)
 
 
 def package_archive(directory: Path | None = None) -> Path:
-    """Our packages' Python files in one zip, named by their content.
+    """The packages' Python files in one zip file, named by a hash of its content.
 
     Args:
-        directory: where to put it; the system's temporary folder when None.
+        directory: the directory of the zip file; None for the system's temporary directory.
     """
     entries = sorted(_sources())
     digest = hashlib.sha256()
@@ -75,21 +75,21 @@ def _sources() -> Iterator[tuple[str, Path]]:
                 yield f"{package}/{source.relative_to(root).as_posix()}", source
 
 
-def _workers_import_us(spark: SparkSession) -> bool:
+def _workers_have_packages(spark: SparkSession) -> bool:
     rows = spark.range(1).mapInArrow(_probe(), "version string").collect()
     return [row[0] for row in rows] == [VERSION]
 
 
 def _probe() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    # Built here, so that it travels by value: the workers need not have this module to run it.
+    # A nested function is pickled by value, so the workers do not need this module to run it.
     def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             pass
         try:
             importlib.import_module("spark_jobs.spark_executor")
-            found = importlib.import_module("delta_core.version").VERSION
+            version = importlib.import_module("delta_core.version").VERSION
         except ImportError:
-            found = ""
-        yield pa.RecordBatch.from_pydict({"version": [found]})
+            version = ""
+        yield pa.RecordBatch.from_pydict({"version": [version]})
 
     return probe

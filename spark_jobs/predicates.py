@@ -1,11 +1,11 @@
-"""Resolved expressions as native ones that mean what delta_core's evaluation does, in any session.
+"""Resolved expressions as native Spark expressions with delta_core's semantics, in any session.
 
-SQL text means what the session's settings make of it: its time zone, its ANSI mode, how it reads strings and
-timestamps. A DataFrame keeps its expressions and is used later, perhaps under other settings. So there is no
-text here, every conversion is spelled out, and times go by UTC.
+The result of SQL text depends on the session's settings: time zone, ANSI mode, and parsing of strings and
+timestamps. A DataFrame keeps its expressions and may be used later with other settings. Therefore this module
+generates no SQL text, makes every conversion explicit, and uses UTC for times.
 
-A row for which an expression has no value (an overflow, a division by zero, a text that is no number) fails
-whatever uses the DataFrame, in ANSI mode and outside of it.
+A row for which an expression has no result (an overflow, a division by zero, a string that is not a number)
+fails the query that uses the DataFrame, in ANSI mode and outside of it.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_MOST_SHOWN = 200
+_MAX_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Value:
-    """A part of an expression.
+    """A subexpression.
 
     Attributes:
-        column: its value; where `may_fail`, null also stands for no value.
-        kind: its type; `void` for a null without one.
-        leaves: what the value is made of. When none of these is null and the value is, it has failed.
-        may_fail: whether that can happen.
+        column: the value. When `may_fail`, null also represents a failure.
+        kind: the type; `void` for a null without a type.
+        leaves: the inputs of the value. When no input is null and the value is null, it has failed.
+        may_fail: whether the value can fail.
     """
 
     column: Column
@@ -75,33 +75,34 @@ class _Value:
 
 
 def to_column(expression: Expression, schema: StructType) -> Column:
-    """The expression as a column; a null without a type is one of booleans.
+    """The expression as a column. A null without a type becomes a boolean null.
 
     Args:
-        expression: resolved against `schema`.
-        schema: of the DataFrame's columns; an alias is a column of that name, a struct of the aliased ones.
+        expression: the expression, resolved against `schema`.
+        schema: the schema of the DataFrame's columns. An alias is a struct column of the aliased columns.
 
     Raises:
-        ExpressionError: a constant is no value of its type, or decimals have more digits than Spark
-            computes with.
+        ExpressionError: a constant is not a value of its type, or decimals have more digits than Spark
+            supports.
     """
-    value = _settled(expression, schema)
+    value = _checked_value(expression, schema)
     return value.column.cast("boolean") if value.kind == VOID else value.column
 
 
-def _settled(expression: Expression, schema: StructType) -> _Value:
-    """The value, where a row without one fails."""
+def _checked_value(expression: Expression, schema: StructType) -> _Value:
+    """The value of an expression that raises an error for rows without a result."""
     from pyspark.sql import functions as fn
 
     value = _value(expression, schema)
     if not value.may_fail:
         return value
     text = to_spark_sql(expression)
-    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    shown = text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
     failure = fn.raise_error(
         fn.lit(
-            f"{shown} has no value for a row: a number does not fit its type, a divisor is zero, or a text "
-            "is no value of the type that it is cast to. Exclude such rows first, or cast to a wider type."
+            f"{shown} has no result for a row: a number does not fit its type, a divisor is zero, or a "
+            "string "
+            "is not a value of the type that it is cast to. Filter such rows first, or cast to a wider type."
         )
     ).cast(to_spark_type(value.kind))
     failed = value.column.isNull()
@@ -118,30 +119,32 @@ def _value(expression: Expression, schema: StructType) -> _Value:
         case Literal():
             return _constant(expression)
         case Comparison(operator, left, right):
-            return _leaf(_compared(operator, _settled(left, schema), _settled(right, schema)), BOOLEAN)
+            return _leaf(
+                _compare(operator, _checked_value(left, schema), _checked_value(right, schema)), BOOLEAN
+            )
         case And(terms):
-            return _leaf(_balanced([_truth(t, schema) for t in terms], lambda a, b: a & b), BOOLEAN)
+            return _leaf(_combined([_truth(t, schema) for t in terms], lambda a, b: a & b), BOOLEAN)
         case Or(terms):
-            return _leaf(_balanced([_truth(t, schema) for t in terms], lambda a, b: a | b), BOOLEAN)
+            return _leaf(_combined([_truth(t, schema) for t in terms], lambda a, b: a | b), BOOLEAN)
         case Not(operand):
             return _leaf(~_truth(operand, schema), BOOLEAN)
         case IsNull(operand):
-            return _leaf(_settled(operand, schema).column.isNull(), BOOLEAN)
+            return _leaf(_checked_value(operand, schema).column.isNull(), BOOLEAN)
         case In(operand, values):
-            return _leaf(_is_in(_settled(operand, schema), values), BOOLEAN)
+            return _leaf(_is_in(_checked_value(operand, schema), values), BOOLEAN)
         case Like(operand, pattern):
-            text = _settled(operand, schema)
+            text = _checked_value(operand, schema)
             return _leaf(_typed(text, STRING).like(pattern), BOOLEAN)
         case Cast(operand, target):
             return _cast(_value(operand, schema), target)
         case Arithmetic(operator, left, right):
             sides = _value(left, schema), _value(right, schema)
             if VOID in (sides[0].kind, sides[1].kind):
-                return _nothing(_other_kind(sides[0].kind, sides[1].kind))
+                return _null(_other_kind(sides[0].kind, sides[1].kind))
             decimal = any(isinstance(side.kind, DecimalType) for side in sides)
             a, b = (
-                _as_decimal(side, given) if decimal else side
-                for side, given in zip(sides, (left, right), strict=True)
+                _as_decimal(side, constant) if decimal else side
+                for side, constant in zip(sides, (left, right), strict=True)
             )
             column, kind = checked_numbers.arithmetic(operator, (a.column, a.kind), (b.column, b.kind))
             fails = checked_numbers.arithmetic_may_fail(operator, kind)
@@ -159,7 +162,7 @@ def _leaf(column: Column, kind: DataType) -> _Value:
     return _Value(column=column, kind=kind, leaves=(column,))
 
 
-def _nothing(kind: DataType) -> _Value:
+def _null(kind: DataType) -> _Value:
     from pyspark.sql import functions as fn
 
     return _leaf(fn.lit(None).cast(to_spark_type(kind)), kind)
@@ -175,15 +178,15 @@ def _typed(value: _Value, kind: DataType) -> Column:
 
 
 def _truth(expression: Expression, schema: StructType) -> Column:
-    return _typed(_settled(expression, schema), BOOLEAN)
+    return _typed(_checked_value(expression, schema), BOOLEAN)
 
 
-def _balanced(parts: Sequence[Column], combine: Callable[[Column, Column], Column]) -> Column:
-    """All parts combined, no deeper than need be: a chain of thousands is deeper than Connect reads."""
+def _combined(parts: Sequence[Column], combine: Callable[[Column, Column], Column]) -> Column:
+    """All parts combined as a balanced tree, because Connect refuses a chain with thousands of levels."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
-    return combine(_balanced(parts[:half], combine), _balanced(parts[half:], combine))
+    return combine(_combined(parts[:half], combine), _combined(parts[half:], combine))
 
 
 def _column(path: tuple[str, ...], schema: StructType) -> _Value:
@@ -198,9 +201,9 @@ def _constant(literal: Literal) -> _Value:
 
     value, kind = literal.value, literal_type(literal)
     if value is None:
-        return _leaf(fn.lit(None), VOID) if kind == VOID else _nothing(kind)
+        return _leaf(fn.lit(None), VOID) if kind == VOID else _null(kind)
     if isinstance(kind, DecimalType) or kind in INTEGRAL_RANGES:
-        # Refuses a number that is none of its type.
+        # Refuses a number that is not a value of its type.
         value = literal_scalar(literal).as_py()
     match value:
         case bool() | str():
@@ -224,7 +227,7 @@ def _constant(literal: Literal) -> _Value:
 
 
 def _as_decimal(value: _Value, expression: Expression) -> _Value:
-    """A whole constant with as many digits as it has: next to a decimal, each one counts."""
+    """An integer constant as a decimal with its number of digits, because digits count next to a decimal."""
     if (
         isinstance(expression, Literal)
         and isinstance(expression.value, int)
@@ -235,7 +238,7 @@ def _as_decimal(value: _Value, expression: Expression) -> _Value:
     return value
 
 
-def _compared(operator: ComparisonOperator, left: _Value, right: _Value) -> Column:
+def _compare(operator: ComparisonOperator, left: _Value, right: _Value) -> Column:
     from pyspark.sql import functions as fn
 
     if VOID in (left.kind, right.kind):
@@ -250,7 +253,7 @@ def _compared(operator: ComparisonOperator, left: _Value, right: _Value) -> Colu
     a = checked_numbers.converted(left.column, left.kind, kind)
     b = checked_numbers.converted(right.column, right.kind, kind)
     if kind in FLOATING:
-        # A sum is not handed to the Parquet reader, which tells the zeros apart and knows no order of NaN.
+        # A sum is not pushed down to the Parquet reader, which distinguishes the zeros and cannot order NaN.
         zero = fn.lit(0.0).cast(to_spark_type(kind))
         a, b = a + zero, b + zero
     match operator:
@@ -274,22 +277,22 @@ def _is_in(operand: _Value, literals: tuple[Literal, ...]) -> Column:
     from pyspark.sql import functions as fn
 
     if operand.kind in (INTEGER, LONG, STRING) and {literal_type(one) for one in literals} == {operand.kind}:
-        # A list may have thousands of these, and each call of Spark's takes its time.
+        # A list may have thousands of literals, and each call of Spark's API costs time.
         return operand.column.isin(*[literal.value for literal in literals])
     values = [_constant(literal) for literal in literals]
-    known = [value for value in values if value.kind != VOID]
-    if operand.kind == VOID or not known:
+    typed_values = [value for value in values if value.kind != VOID]
+    if operand.kind == VOID or not typed_values:
         return fn.lit(None).cast("boolean")
     kind = operand.kind
-    for value in known:
+    for value in typed_values:
         kind = checked_numbers.common_type(kind, value.kind)
-    if not checked_numbers.holds_all(kind, operand.kind, *(value.kind for value in known)):
-        equal = [_compared(ComparisonOperator.EQ, operand, value) for value in values]
-        return _balanced(equal, lambda a, b: a | b)
+    if not checked_numbers.holds_all(kind, operand.kind, *(value.kind for value in typed_values)):
+        equal = [_compare(ComparisonOperator.EQ, operand, value) for value in values]
+        return _combined(equal, lambda a, b: a | b)
     column = checked_numbers.converted(operand.column, operand.kind, kind)
     columns = [checked_numbers.converted(value.column, value.kind, kind) for value in values]
     if kind in FLOATING:
-        # Spark looks longer lists up in a set, where the two zeros differ.
+        # Spark looks up longer lists in a hash set, where the two zeros differ.
         zero = fn.lit(0.0).cast(to_spark_type(kind))
         column, columns = column + zero, [one + zero for one in columns]
     return column.isin(*columns)
@@ -307,14 +310,14 @@ def _call(name: str, arguments: tuple[Expression, ...], schema: StructType) -> _
     if name == "case":
         return _case(arguments, schema)
     if name in ("coalesce", "greatest", "least"):
-        values = [_settled(argument, schema) for argument in arguments]
+        values = [_checked_value(argument, schema) for argument in arguments]
         kind, columns = _of_one_type(values)
         if kind == VOID:
             return values[0]
         return _leaf(columns[0] if len(columns) == 1 else getattr(fn, name)(*columns), kind)
     values = [_value(argument, schema) for argument in arguments]
     if name == "isnan":
-        (value,) = (_settled(argument, schema) for argument in arguments)
+        (value,) = (_checked_value(argument, schema) for argument in arguments)
         return _leaf(fn.lit(False) if value.kind == VOID else fn.isnan(value.column), BOOLEAN)
     column, kind = _function(name, values, arguments)
     leaves = tuple(leaf for value in values for leaf in value.leaves)
@@ -322,16 +325,16 @@ def _call(name: str, arguments: tuple[Expression, ...], schema: StructType) -> _
 
 
 def _can_fail(name: str, values: Sequence[_Value]) -> bool:
-    # The other functions have a value for all arguments that are not null.
-    own = ("abs", "round", "floor", "ceil", "date_format", "date_add", "date_sub")
-    return name in own or any(value.may_fail for value in values)
+    # The other functions have a result for all non-null arguments.
+    functions = ("abs", "round", "floor", "ceil", "date_format", "date_add", "date_sub")
+    return name in functions or any(value.may_fail for value in values)
 
 
 def _case(arguments: tuple[Expression, ...], schema: StructType) -> _Value:
     from pyspark.sql import functions as fn
 
     *pairs, otherwise = arguments
-    values = [_settled(value, schema) for value in (*pairs[1::2], otherwise)]
+    values = [_checked_value(value, schema) for value in (*pairs[1::2], otherwise)]
     kind, columns = _of_one_type(values)
     chosen = None
     for condition, column in zip(pairs[::2], columns, strict=False):
@@ -348,9 +351,9 @@ def _of_one_type(values: Sequence[_Value]) -> tuple[DataType, list[Column]]:
         return kind, [value.column for value in values]
     if not checked_numbers.holds_all(kind, *(value.kind for value in values if value.kind != VOID)):
         raise ExpressionError(
-            f"Values of the types {', '.join(str(value.kind) for value in values)} have no type in common",
-            cause=f"It would have more than {checked_numbers.MOST_DIGITS} digits",
-            fix="CAST them to decimals with fewer digits",
+            f"The types {', '.join(str(value.kind) for value in values)} have no common type.",
+            cause=f"A common type would have more than {checked_numbers.MAX_DIGITS} digits.",
+            fix="CAST the values to decimals with fewer digits.",
         )
     return kind, [checked_numbers.converted(value.column, value.kind, kind) for value in values]
 
@@ -358,7 +361,7 @@ def _of_one_type(values: Sequence[_Value]) -> tuple[DataType, list[Column]]:
 def _function(
     name: str, values: Sequence[_Value], arguments: tuple[Expression, ...]
 ) -> tuple[Column, DataType]:
-    """A function whose value is null where an argument is."""
+    """A function whose result is null when an argument is null."""
     from pyspark.sql import functions as fn
 
     kinds = [value.kind for value in values]
@@ -368,7 +371,7 @@ def _function(
     else:
         result = function.result(kinds)
     if VOID in kinds and name != "concat":
-        return _nothing(result).column, result
+        return _null(result).column, result
     first, kind = values[0].column, values[0].kind
     match name:
         case "abs":
@@ -378,18 +381,20 @@ def _function(
         case "floor" | "ceil":
             return checked_numbers.whole(name, first, kind)
         case "size":
-            # Of null it would be -1 in some sessions.
+            # The size of null would be -1 in some sessions.
             return fn.when(first.isNotNull(), fn.size(first)), result
         case "date_trunc":
-            return utc_times.cut_to(_string(arguments[0]), values[1].column, values[1].kind), result
+            return utc_times.truncate_timestamp(
+                _string(arguments[0]), values[1].column, values[1].kind
+            ), result
         case "trunc":
-            return utc_times.first_date(first, kind, _string(arguments[1])), result
+            return utc_times.truncate_date(first, kind, _string(arguments[1])), result
         case "date_format":
-            return utc_times.formatted(first, kind, _string(arguments[1])), result
+            return utc_times.format_time(first, kind, _string(arguments[1])), result
         case "date_add":
-            return utc_times.moved(first, kind, values[1].column), result
+            return utc_times.add_days(first, kind, values[1].column), result
         case "date_sub":
-            return utc_times.moved(first, kind, -values[1].column.cast("bigint")), result
+            return utc_times.add_days(first, kind, -values[1].column.cast("bigint")), result
         case "datediff":
             dates = [utc_times.date_of(value.column, value.kind) for value in values]
             return fn.datediff(dates[0], dates[1]), result
@@ -409,8 +414,8 @@ def _function(
 
 
 def _number(arguments: tuple[Expression, ...], default: int) -> int:
-    given = arguments[0].value if arguments and isinstance(arguments[0], Literal) else default
-    return given if isinstance(given, int) else default
+    constant = arguments[0].value if arguments and isinstance(arguments[0], Literal) else default
+    return constant if isinstance(constant, int) else default
 
 
 def _string(argument: Expression) -> str:

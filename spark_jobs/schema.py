@@ -1,4 +1,4 @@
-"""Delta's types as Spark's, and back."""
+"""Conversion of schemas and types between Delta and Spark."""
 
 from __future__ import annotations
 
@@ -18,71 +18,72 @@ if TYPE_CHECKING:
 def to_spark(schema: delta.StructType) -> StructType:
     """The Spark schema of a table's schema.
 
-    Every field is nullable, as Spark makes the columns of files anyway; a NOT NULL column is checked
-    when it is written. Field metadata is left out: it holds Delta's entries, not Spark's.
+    Every field is nullable, as in every DataFrame that Spark reads from files. The write checks NOT NULL
+    columns. Field metadata is omitted, because it contains entries of Delta, not of Spark.
     """
     from pyspark.sql.types import StructType
 
     document = json.loads(schema_to_json(schema))
-    return StructType.fromJson(_plain(document))
+    return StructType.fromJson(_without_metadata(document))
 
 
 def from_spark(schema: StructType) -> delta.StructType:
     """The table schema of a DataFrame's schema, all columns nullable and without metadata.
 
-    A DataFrame's nullability says what Spark could prove, not what the author of the table wants.
+    A DataFrame's nullability is what Spark can prove, not a requirement of the table's author.
 
     Raises:
-        SchemaError: a type has no counterpart in Delta.
+        SchemaError: Delta has no equivalent of a type.
     """
-    document = _plain(json.loads(schema.json()))
+    document = _without_metadata(json.loads(schema.json()))
     try:
         return schema_from_json(json.dumps(document))
     except SchemaError:
         raise
     except Exception as error:
         raise SchemaError(
-            f"The DataFrame's schema {schema.simpleString()} has no counterpart in Delta.",
-            cause=str(error),
-            fix="Cast the column to a type that Delta has.",
+            f"The DataFrame's schema {schema.simpleString()} has a type that Delta does not support.",
+            cause=f"{error}.",
+            fix="Cast the column to a type that Delta supports.",
         ) from error
 
 
 def to_spark_type(data_type: delta.DataType) -> DataType:
-    """A type as Spark's, for casts.
+    """The Spark type of a Delta type, for casts.
 
-    No text: in a cast to `timestamp` the session decides which of the two types that is.
+    It is not a type name, because the session decides which of two types the name `timestamp` is.
     """
     return to_spark(delta.StructType((delta.StructField(name="c", data_type=data_type),))).fields[0].dataType
 
 
 def type_to_ddl(data_type: delta.DataType) -> str:
-    """A type as Spark's SQL spells it, for messages."""
+    """The Spark SQL name of a type, for messages."""
     return to_spark_type(data_type).simpleString()
 
 
-def require_fit(found: delta.StructType, wanted: delta.StructType) -> None:
-    """Check that data of the schema `found` can be written as `wanted`, by the three rules.
+def require_fit(found: delta.StructType, requested: delta.StructType) -> None:
+    """Check that data with the schema `found` can be written as the requested schema.
 
     Raises:
-        SchemaMismatchError: lists every extra, missing and wrong column.
+        SchemaMismatchError: the schemas differ. The error lists every extra, missing and mistyped column.
     """
-    problems = schema_problems(wanted, to_arrow(found))
+    problems = schema_problems(requested, to_arrow(found))
     if problems:
         raise SchemaMismatchError(
-            "The data does not have the schema that is demanded: " + "; ".join(problems) + ".",
-            cause=f"Demanded are {', '.join(f'{field.name} {field.data_type}' for field in wanted)}.",
-            fix="Cast, rename or drop these columns, or change the schema that is demanded.",
+            "The data does not have the requested schema: " + "; ".join(problems) + ".",
+            cause="The requested schema is "
+            f"{', '.join(f'{field.name} {field.data_type}' for field in requested)}.",
+            fix="Cast, rename or drop these columns, or change the requested schema.",
         )
 
 
-def _plain(node: Any) -> Any:
-    """The schema's JSON with everything nullable and no metadata, at every depth."""
+def _without_metadata(node: Any) -> Any:
+    """The schema's JSON with all fields nullable and without metadata, at every depth."""
     if isinstance(node, list):
-        return [_plain(item) for item in node]
+        return [_without_metadata(item) for item in node]
     if not isinstance(node, dict):
         return node
-    out = {key: _plain(value) for key, value in node.items() if key != "metadata"}
+    out = {key: _without_metadata(value) for key, value in node.items() if key != "metadata"}
     if "name" in node and "nullable" in node:
         out |= {"nullable": True, "metadata": {}}
     for key in ("containsNull", "valueContainsNull"):

@@ -1,8 +1,8 @@
-"""Session settings for the time of an action.
+"""Session settings for the duration of an action.
 
-Spark reads a session's settings when an action runs, and a session is shared: by the user's own queries
-and by several of our jobs in threads. So a setting is put in place by the first job that needs it and
-restored by the last one, whatever the order in which they end.
+Spark reads a session's settings when an action runs. The user's queries and several jobs in threads share a
+session. So the first job that needs a setting sets it, and the last job restores it, in whatever order they
+end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class _Held:
     value: str
-    before: str | None
+    previous_value: str | None
     holders: int
 
 
@@ -35,7 +35,7 @@ def scoped_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
     """Hold `settings` in the session while the block runs.
 
     Raises:
-        ConfigurationError: another job of this session holds a different value at the same moment.
+        ConfigurationError: another job of this session holds a different value at the same time.
     """
     identity = session_identity(spark)
     with _LOCK:
@@ -43,8 +43,9 @@ def scoped_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
             held = _HELD.get((identity, key))
             if held is not None and held.value != value:
                 raise ConfigurationError(
-                    f"Another job of this session needs {key}={held.value}, this one {value}.",
-                    fix="Run the two jobs one after the other, or in two sessions.",
+                    f"Another job of this session needs {key}={held.value}, and this job needs "
+                    f"{key}={value}.",
+                    fix="Run the jobs one after the other, or in different sessions.",
                 )
         for key, value in settings.items():
             held = _HELD.get((identity, key))
@@ -62,19 +63,19 @@ def scoped_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
                 held.holders -= 1
                 if held.holders == 0:
                     del _HELD[identity, key]
-                    _restore(spark, key, held.before)
+                    _restore(spark, key, held.previous_value)
 
 
 def session_identity(spark: SparkSession) -> str:
-    """A text that two Python objects of one session share and two sessions do not."""
+    """An identifier that is equal for all Python objects of one session, and different for other sessions."""
     session_id = getattr(spark, "session_id", None)
     if isinstance(session_id, str):
         return session_id
     return f"classic-{id(spark)}"
 
 
-def _restore(spark: SparkSession, key: str, before: str | None) -> None:
-    if before is None:
+def _restore(spark: SparkSession, key: str, previous_value: str | None) -> None:
+    if previous_value is None:
         spark.conf.unset(key)
     else:
-        spark.conf.set(key, before)
+        spark.conf.set(key, previous_value)

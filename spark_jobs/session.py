@@ -1,4 +1,4 @@
-"""One way to a Spark session: a Connect server, a local JVM, or whatever `spark-submit` has set up."""
+"""Creation of a Spark session: on a Connect server, in a local JVM, or the session of `spark-submit`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 TIME_ZONE = "UTC"
 
 _SESSION_CONF = {"spark.sql.session.timeZone": TIME_ZONE}
-_MEANING_CONF = {
-    # What SQL in a contract, a source or a merge means must not depend on a machine's spark-defaults.conf.
+_SQL_CONF = {
+    # SQL in a contract, a source or a merge must not depend on a machine's spark-defaults.conf.
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.ansi.enforceReservedKeywords": "false",
@@ -28,14 +28,14 @@ _MEANING_CONF = {
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    # What a source's Parquet files hold.
+    # Interpretation of a source's Parquet files.
     "spark.sql.legacy.parquet.nanosAsLong": "false",
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.parquet.int96AsTimestamp": "true",
 }
 _LOCAL_CONF = {
-    # Local mode serves nobody but this process: no web page, no port on a network interface.
+    # Local mode serves only this process: no UI, and no port on a network interface.
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -49,28 +49,28 @@ def get_session(
     conf: Mapping[str, str] | None = None,
     app_name: str = "deltaward",
 ) -> SparkSession:
-    """The session to work in; an existing one is used again.
+    """Create a Spark session, or return the active one.
 
-    The session's time zone is UTC, so that a date written as text means the same in every job. In a session
-    that is made here, the other settings by which SQL text means something are Spark's defaults, whatever the
-    machine's configuration says; one that exists already keeps its own.
+    The session's time zone is UTC, so that a date string has the same meaning in every job. A new session
+    gets Spark's defaults for the other settings that affect the meaning of SQL, regardless of the machine's
+    configuration. An existing session keeps its settings.
 
     Args:
-        remote: a Spark Connect URL (`sc://host:port/...`). Connect sessions are created anew.
-        master: a Spark master (`local[2]`, `spark://...`). Without it, the one that `spark-submit` set;
-            without that, Spark's default.
-        conf: further settings; they win over the ones set here.
-        app_name: shown in Spark's own pages.
+        remote: a Spark Connect URL (`sc://host:port/...`). Each call creates a new Connect session.
+        master: a Spark master (`local[2]`, `spark://...`). By default the master of `spark-submit`, or else
+            Spark's default.
+        conf: further settings. They override the settings of this function.
+        app_name: the application's name in the Spark UI.
 
     Raises:
-        ConfigurationError: pyspark is not installed, or not as `check_installed` wants it.
-            Or a Connect server does not let its sessions set one of `conf`.
+        ConfigurationError: pyspark is not installed, `check_installed` refuses it, or a Connect server does
+            not allow a setting of `conf`.
         pyspark.errors.PySparkException: the server does not answer or the JVM does not start.
     """
     check_installed(with_jvm=remote is None)
     if remote is not None:
         return _connect_session(remote, conf or {}, app_name)
-    # Arrow workers run the interpreter named here; the default `python3` need not have pyarrow.
+    # Arrow workers run this interpreter, because the default `python3` may not have pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
@@ -78,7 +78,7 @@ def get_session(
 
     settings: dict[str, str] = dict(_SESSION_CONF)
     if SparkSession.getActiveSession() is None:
-        settings.update(_MEANING_CONF)
+        settings.update(_SQL_CONF)
     if _is_local(master):
         settings.update(_LOCAL_CONF)
     settings.update(conf or {})
@@ -94,7 +94,7 @@ def _connect_session(remote: str, conf: Mapping[str, str], app_name: str) -> Spa
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.remote(remote).appName(app_name).create()
-    for key, value in {**_SESSION_CONF, **_MEANING_CONF}.items():
+    for key, value in {**_SESSION_CONF, **_SQL_CONF}.items():
         session.conf.set(key, value)
     for key, value in conf.items():
         _set(session, key, value)
@@ -107,19 +107,19 @@ def _set(session: SparkSession, key: str, value: str) -> None:
     try:
         session.conf.set(key, value)
     except AnalysisException as error:
-        # The session stays open otherwise, and its driver waits for nothing.
+        # Otherwise the session would stay open without use.
         session.stop()
         raise ConfigurationError(
-            f"The Spark Connect server lets no session set {key}",
-            cause=error.getCondition() or "",
-            fix="Leave it out, or set it where the server is started",
+            f"The Spark Connect server does not allow a session to set {key}.",
+            cause=f"Spark's error is {error.getCondition()}." if error.getCondition() else "",
+            fix="Leave out the setting, or set it where the server is started.",
         ) from error
 
 
 def _is_local(master: str | None) -> bool:
     if master is not None:
         return master.startswith("local")
-    # Under spark-submit the gateway's port is set, and the master is the submitter's choice.
+    # spark-submit sets the gateway's port, and chooses the master.
     return "PYSPARK_GATEWAY_PORT" not in os.environ and "MASTER" not in os.environ
 
 

@@ -1,4 +1,4 @@
-"""Task maps on Spark: the same functions as in threads, spread over the executors."""
+"""Task maps on Spark: the same task functions as in threads, distributed to the executors."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from delta_core.execution.executor import JsonObject, TaskFunction
 from delta_core.execution.limits import available_cpus
 from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
-from spark_jobs.spreading import one_row_each
+from spark_jobs.spreading import one_row_per_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WAVE_BYTES = 4 << 20
-"""Tasks go to Spark as rows; a Connect server holds them in memory, so they go in waves of about this."""
+"""The approximate size of a wave of tasks. Tasks are sent as rows, which a Connect server holds in memory."""
 
 _RESULT_SCHEMA = "i int, ok boolean, payload string"
 
 
 class SparkExecutor:
-    """Maps a task function over tasks on Spark, one task to a partition.
+    """Maps a task function over tasks on Spark, with one task per partition.
 
     Args:
-        spark: a session, or a function that makes one: called when the first task runs, so that work
-            without tasks starts no JVM.
+        spark: a session, or a function that creates one. The function is called when the first task runs, so
+            that work without tasks starts no JVM.
     """
 
     def __init__(self, spark: SparkSession | Callable[[], SparkSession]) -> None:
@@ -51,17 +51,17 @@ class SparkExecutor:
 
     @property
     def spark(self) -> SparkSession:
-        """The session; made by this call when it was given as a function."""
+        """The session. The first access creates it when it was given as a function."""
         if self._spark is None:
             assert self._make is not None
             self._spark = self._make()
         return self._spark
 
     def cores_per_task(self, tasks: int) -> int:
-        """The cores of one executor shared out among the tasks, when these are too few for all of them.
+        """The number of cores that each task may use, when there are fewer tasks than cores.
 
-        On one machine (`local[n]`) that is known. On a cluster other applications may share a worker, so
-        there a task keeps to the `spark.task.cpus` that the scheduler gave it.
+        With `local[n]` the cores are divided among the tasks. On a cluster other applications may share a
+        worker, so a task uses `spark.task.cpus`.
         """
         conf = self.spark.conf
         local = re.fullmatch(r"local\[(\d+|\*)(?:,\d+)?\]", conf.get("spark.master", "") or "")
@@ -73,12 +73,11 @@ class SparkExecutor:
     def map(self, function: TaskFunction, tasks: Sequence[JsonObject]) -> Iterator[tuple[int, JsonObject]]:
         """Run every task; yield (index, result), wave by wave.
 
-        The function is found by its name on the workers. A task that fails does not stop the others of
-        its wave; the first error is raised, as the DeltaError it was, when the wave's results are out.
+        The workers import the function by its name. A failed task does not stop the other tasks of its wave.
+        After the results of the wave, the first error is raised as the original DeltaError.
 
         Raises:
-            DeltaError: what a task raised; JobFailedError for what was no DeltaError, and for a worker
-                that was lost.
+            DeltaError: a task raised it. JobFailedError for another exception, and for a lost worker.
         """
         if not tasks:
             return
@@ -99,7 +98,7 @@ class SparkExecutor:
         rows = [(index, strings[index]) for index in wave]
         try:
             frame = self.spark.createDataFrame(rows, "i int, task string")
-            spread = one_row_each(frame, len(rows), "i")
+            spread = one_row_per_partition(frame, len(rows), "i")
             found = spread.mapInArrow(_task_runner(name), _RESULT_SCHEMA).collect()
         except Exception as error:
             raise as_delta_error(error, doing=f"running {name}") from error
@@ -107,7 +106,7 @@ class SparkExecutor:
 
 
 def error_to_json(error: Exception) -> str:
-    """A task's error as text for the way back to the driver."""
+    """A task's error as JSON text, which the task sends to the driver."""
     if isinstance(error, DeltaError):
         document = {
             "class": type(error).__name__,
@@ -116,27 +115,27 @@ def error_to_json(error: Exception) -> str:
             "fix": error.fix,
         }
     else:
-        where = traceback.extract_tb(error.__traceback__)
-        last = f" at {where[-1].name}:{where[-1].lineno}" if where else ""
+        frames = traceback.extract_tb(error.__traceback__)
+        last = f" at {frames[-1].name}:{frames[-1].lineno}" if frames else ""
         document = {
             "class": JobFailedError.__name__,
-            "problem": "A task failed in a way that is not foreseen",
-            "cause": f"{type(error).__name__}: {error}{last}",
-            "fix": "See the executor's log",
+            "problem": "A task failed with an unexpected error.",
+            "cause": f"{type(error).__name__}: {error}{last}.",
+            "fix": "Read the executor's log.",
         }
     return json.dumps(document)
 
 
-def error_from_json(text: str) -> DeltaError:
-    """The error that `error_to_json` wrote."""
-    document: dict[str, Any] = json.loads(text)
+def error_from_json(task_json: str) -> DeltaError:
+    """Parse the error from the result of `error_to_json`."""
+    document: dict[str, Any] = json.loads(task_json)
     found = getattr(errors, document["class"], JobFailedError)
     kind = found if isinstance(found, type) and issubclass(found, DeltaError) else JobFailedError
     return kind(document["problem"], cause=document["cause"], fix=document["fix"])
 
 
 def resolve_function(name: str) -> TaskFunction:
-    """The function that `module:qualified.name` names."""
+    """Import the function with the name `module:qualified.name`."""
     module, _, path = name.partition(":")
     found: Any = importlib.import_module(module)
     for part in path.split("."):
@@ -147,11 +146,11 @@ def resolve_function(name: str) -> TaskFunction:
 
 def _waves(strings: Sequence[str]) -> Iterator[range]:
     start = size = 0
-    for index, text in enumerate(strings):
-        if index > start and size + len(text) > WAVE_BYTES:
+    for index, task_json in enumerate(strings):
+        if index > start and size + len(task_json) > WAVE_BYTES:
             yield range(start, index)
             start, size = index, 0
-        size += len(text)
+        size += len(task_json)
     yield range(start, len(strings))
 
 
@@ -159,10 +158,10 @@ def _task_runner(name: str) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         function = resolve_function(name)
         for batch in batches:
-            for index, text in zip(batch["i"].to_pylist(), batch["task"].to_pylist(), strict=True):
+            for index, task_json in zip(batch["i"].to_pylist(), batch["task"].to_pylist(), strict=True):
                 try:
-                    ok, payload = True, json.dumps(dict(function(json.loads(text))))
-                except Exception as error:  # every task's outcome goes back as data
+                    ok, payload = True, json.dumps(dict(function(json.loads(task_json))))
+                except Exception as error:  # each task's outcome is returned as data
                     ok, payload = False, error_to_json(error)
                 yield pa.RecordBatch.from_pydict(
                     {"i": pa.array([index], pa.int32()), "ok": [ok], "payload": [payload]}

@@ -1,4 +1,4 @@
-"""One row to each Spark task."""
+"""Distribution of one row to each Spark task."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def one_row_each(frame: DataFrame, count: int, column: str) -> DataFrame:
-    """The frame in `count` partitions, by a column of as many consecutive integers.
+def one_row_per_partition(frame: DataFrame, count: int, column: str) -> DataFrame:
+    """The frame in `count` partitions, by a column of consecutive integers.
 
-    By the number itself, not by its hash: two rows in one partition would be worked on one after the other.
-    Spark 4.0 has no such method; there ranges do it, for a small job more that looks at the numbers.
+    The partition is the number itself, not its hash, because two rows in one partition would run one after
+    the other. Spark 4.0 lacks `repartitionById`. There it uses ranges, which cost one more small job.
     """
-    # Asked of the class: a frame takes any name for one of a column.
+    # Check the class: a DataFrame treats any attribute name as a column.
     if hasattr(type(frame), "repartitionById"):
         return frame.repartitionById(count, column)
     return frame.repartitionByRange(count, column)

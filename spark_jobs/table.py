@@ -1,4 +1,4 @@
-"""`spark_jobs.DeltaTable`: a table with the method names that delta-spark users know."""
+"""`spark_jobs.DeltaTable`: a table with delta-spark's method names."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @public_class
 class DeltaTable:
-    """A Delta table in a Spark session; every operation works on its newest version.
+    """A Delta table in a Spark session. Every operation uses its newest version.
 
-    Make one with `DeltaTable.forPath`.
+    Create one with `DeltaTable.forPath`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class DeltaTable:
         """The table at a path.
 
         Raises:
-            TableNotFoundError: there is none.
+            TableNotFoundError: no table exists at the path.
         """
         table = cls(spark, uri, storage_options=storage_options)
         table._snapshot()
@@ -64,17 +64,17 @@ class DeltaTable:
 
     @staticmethod
     def isDeltaTable(spark: SparkSession, uri: str) -> bool:  # noqa: N802
-        """Whether there is a table at the path."""
+        """Whether there is a Delta table at the path."""
         return delta_core.DeltaTable.is_deltatable(uri)
 
     def alias(self, name: str) -> DeltaTable:
-        """The same table under a name for the conditions and values of a merge."""
+        """The same table with an alias for the conditions and values of a merge."""
         return DeltaTable(
             self._spark, self._uri, storage_options=self._storage_options, alias=name, clock=self._clock
         )
 
     def toDF(self) -> DataFrame:  # noqa: N802
-        """The newest version's rows, under the alias when there is one."""
+        """The rows of the newest version, with the alias if there is one."""
         frame = read_snapshot(self._spark, self._snapshot())
         return frame if self._alias is None else frame.alias(self._alias)
 
@@ -82,17 +82,18 @@ class DeltaTable:
         """Start a merge of a DataFrame's rows into the table.
 
         Args:
-            source: the rows; give it an alias (`updates.alias("s")`) when names stand on both sides.
-            condition: when a source row matches a target row: Spark SQL, or a column of names.
+            source: the rows. Give the DataFrame an alias (`updates.alias("s")`) when both sides have the same
+                column names.
+            condition: the condition for a match: Spark SQL, or a column built from names.
         """
         return DeltaMergeBuilder(self, source, condition)
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Start rewriting files; readers see the same rows throughout."""
+        """Start a rewrite of files. Readers always see the same rows."""
         return DeltaOptimizeBuilder(self)
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """Who did what, newest first, as a DataFrame."""
+        """The table's commits as a DataFrame, newest first."""
         entries = self._core().history(limit)
         rows = [
             (
@@ -117,22 +118,22 @@ class DeltaTable:
         """Delete files that no version within the retention needs.
 
         Returns:
-            The paths that went, relative to the table.
+            The paths of the deleted files, relative to the table.
 
         Raises:
-            RetentionTooShortError: the retention could take files that readers or writers need.
+            RetentionTooShortError: with this retention, files that readers or writers need could be deleted.
         """
         return self._core().vacuum(retentionHours, dry_run=False, executor=SparkExecutor(self._spark))
 
     def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802
-        """Make the table what it was at a version, as a new version; the figures as a DataFrame."""
-        return self._restored(self._core().restore(version))
+        """Restore the table to a version, as a new commit. Returns the metrics as a DataFrame."""
+        return self._restore_metrics(self._core().restore(version))
 
     def restoreToTimestamp(self, timestamp: str | dt.datetime | int) -> DataFrame:  # noqa: N802
-        """Make the table what it was at a time (text without a zone is UTC), as a new version."""
-        return self._restored(self._core().restore(timestamp_ms=to_epoch_ms(timestamp)))
+        """Restore the table to a time (a string without a zone is UTC), as a new commit."""
+        return self._restore_metrics(self._core().restore(timestamp_ms=to_epoch_ms(timestamp)))
 
-    def _restored(self, plan: Any) -> DataFrame:
+    def _restore_metrics(self, plan: Any) -> DataFrame:
         row = [(plan.target_version, len(plan.added), len(plan.removed))]
         schema = "restored_version bigint, num_restored_files bigint, num_removed_files bigint"
         return self._spark.createDataFrame(row, schema)
@@ -156,9 +157,9 @@ class _Draft:
 
 @public_class
 class DeltaMergeBuilder:
-    """A merge in the making. Each method returns a builder with one clause more; `execute` runs it.
+    """A builder for a merge. Each method returns a builder with one more clause; `execute` runs the merge.
 
-    In each of the three lists the first clause whose condition is true decides about a row.
+    In each of the three lists, the first clause whose condition is true applies to a row.
     """
 
     def __init__(
@@ -172,7 +173,7 @@ class DeltaMergeBuilder:
     def whenMatchedUpdate(  # noqa: N802
         self, condition: Sql | None = None, set: Mapping[str, Sql] | None = None
     ) -> DeltaMergeBuilder:
-        """Set columns of matched rows; the others stay."""
+        """Set columns of matched rows. Other columns are unchanged."""
         return self._matched(MergeAction.UPDATE, condition, set)
 
     def whenMatchedUpdateAll(self, condition: Sql | None = None) -> DeltaMergeBuilder:  # noqa: N802
@@ -186,7 +187,7 @@ class DeltaMergeBuilder:
     def whenNotMatchedInsert(  # noqa: N802
         self, condition: Sql | None = None, values: Mapping[str, Sql] | None = None
     ) -> DeltaMergeBuilder:
-        """Insert source rows without a match; columns without a value are null."""
+        """Insert source rows without a match. Columns without a value are null."""
         return self._not_matched(MergeAction.INSERT, condition, values)
 
     def whenNotMatchedInsertAll(self, condition: Sql | None = None) -> DeltaMergeBuilder:  # noqa: N802
@@ -204,17 +205,17 @@ class DeltaMergeBuilder:
         return self._by_source(MergeAction.DELETE, condition)
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:  # noqa: N802
-        """Let the source bring columns that the table does not have."""
+        """Allow the source to add columns to the table."""
         return self._with(merge_schema=True)
 
     def withCommitProperties(  # noqa: N802
         self, *, txn: tuple[str, int] | None = None, user_metadata: str | None = None
     ) -> DeltaMergeBuilder:
-        """Say more about the commit.
+        """Set properties of the commit.
 
         Args:
-            txn: (application id, version): when the table already has it, nothing is done.
-            user_metadata: stored with the commit.
+            txn: (application id, version). When the table already has this `txn`, the merge does nothing.
+            user_metadata: the commit's `userMetadata`.
         """
         key = None if txn is None else SetTransaction(app_id=txn[0], version=txn[1])
         return self._with(properties=CommitProperties(user_metadata=user_metadata, txn=key))
@@ -226,7 +227,7 @@ class DeltaMergeBuilder:
             The result; `output["metrics"]` has the operation's metrics.
 
         Raises:
-            DeltaError: see `spark_jobs.dml.merge.merge_into`; nothing of the merge is visible then.
+            DeltaError: see `spark_jobs.dml.merge.merge_into`. Then nothing was committed.
         """
         draft = self._draft
         clauses = MergeClauses(
@@ -267,24 +268,26 @@ class DeltaMergeBuilder:
 
 @public_class
 class DeltaOptimizeBuilder:
-    """Rewriting files of the whole table, or of the partitions that `where` names."""
+    """A builder for rewriting files of the whole table, or of the partitions that match `where`."""
 
     def __init__(self, table: DeltaTable, predicate: str | None = None) -> None:
         self._table = table
         self._predicate = predicate
 
     def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:  # noqa: N803
-        """Only files of partitions for which this is true."""
+        """Restrict the rewrite to partitions for which the filter is true."""
         return DeltaOptimizeBuilder(self._table, partitionFilter)
 
     def executeCompaction(self) -> DataFrame:  # noqa: N802
-        """Put small files together; the metrics as a DataFrame of one row."""
+        """Compact small files. Returns the metrics as a DataFrame with one row."""
         core, executor = self._table._core(), SparkExecutor(self._table._spark)
         return self._as_frame(core.optimize.compact(self._predicate, executor=executor))
 
     def executeZOrderBy(self, *columns: str | Sequence[str]) -> DataFrame:  # noqa: N802
-        """Rewrite files so that rows with near values of these columns are in the same files."""
-        names = [name for given in columns for name in ([given] if isinstance(given, str) else given)]
+        """Rewrite files in Z-order, so that files contain rows with similar values of these columns."""
+        names = [
+            name for argument in columns for name in ([argument] if isinstance(argument, str) else argument)
+        ]
         core, executor = self._table._core(), SparkExecutor(self._table._spark)
         return self._as_frame(core.optimize.z_order(names, predicate=self._predicate, executor=executor))
 

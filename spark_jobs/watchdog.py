@@ -1,6 +1,6 @@
-"""A driver that outlives whoever started it could still commit; this ends it.
+"""A watchdog that ends a driver when its parent process ends, so that an orphaned driver cannot commit.
 
-Killing `spark-submit` kills the JVM, not a Python driver that is between two calls to it.
+Killing `spark-submit` kills the JVM, but not a Python driver that is between two calls to the JVM.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ ORPHANED_EXIT_CODE = 143
 def exit_with_parent(
     *, interval_seconds: float = 1.0, exit_code: int = ORPHANED_EXIT_CODE, parent: int | None = None
 ) -> threading.Thread:
-    """End this process at once, without clean-up, when its parent has ended.
+    """Start a thread that ends this process at once, without clean-up, when its parent has ended.
 
-    Data files of a job that dies so stay as unreferenced files; vacuum removes them.
+    The job's data files remain as orphan files, which a vacuum deletes.
 
     Args:
-        parent: its process id, for a caller that knows it; else whoever is the parent now.
+        parent: the parent's process id; by default the current parent.
 
     Returns:
-        The watching thread, a daemon.
+        The watching daemon thread.
     """
     expected = os.getppid() if parent is None else parent
 

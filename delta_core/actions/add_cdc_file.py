@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 CHANGE_DATA_DIRECTORY = "_change_data"
-"""Where files of change data are, right below the root (PROTOCOL.md, "Change Data Files")."""
+"""The directory of change data files, directly below the table root (PROTOCOL.md, "Change Data Files")."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddCdcFile:
-    """Rows that changed in one version."""
+    """A file of rows that changed in one version."""
 
     path: str
     partition_values: Mapping[str, str | None] = field(default_factory=dict, hash=False)

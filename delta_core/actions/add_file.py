@@ -13,10 +13,10 @@ class AddFile:
     """One live file.
 
     Attributes:
-        path: as in the log: URL-encoded, relative to the table root or absolute.
+        path: the path as stored in the log: URL-encoded, relative to the table root or absolute.
         partition_values: serialised strings by physical column name; None is null.
-        modification_time_ms: the file's time in epoch milliseconds.
-        stats: the statistics as JSON text, unparsed.
+        modification_time_ms: the file's modification time in epoch milliseconds.
+        stats: the statistics as unparsed JSON.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""The columnar form of live files and tombstones: one schema for replay, scan, checkpoint and plans."""
+"""The Arrow schemas of live files and tombstones, shared by replay, scan, checkpoint and plans."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIVE_FILE_SCHEMA = pa.schema(
         pa.field("clustering_provider", pa.string()),
     ]
 )
-"""Live files. `path` is as in the log (URL-encoded); partition values are serialised strings."""
+"""Live files. `path` is URL-encoded, as stored in the log. Partition values are serialised strings."""
 
 TOMBSTONE_SCHEMA = pa.schema(
     [
@@ -44,4 +44,4 @@ TOMBSTONE_SCHEMA = pa.schema(
         pa.field("default_row_commit_version", pa.int64()),
     ]
 )
-"""Unexpired removes."""
+"""`remove` actions within the retention."""

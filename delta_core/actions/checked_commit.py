@@ -1,4 +1,4 @@
-"""A commit's bytes, of which it is certain that readers take them."""
+"""Encoding of a commit with checks, so that every reader can parse the result."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from delta_core.errors import CommitError
 
 
 def encode_checked(actions: Sequence[Action]) -> bytes:
-    """As `encode_commit`, of actions that readers, ours among them, will take.
+    """Encode like `encode_commit`, after a check that readers, including this library, accept the actions.
 
-    A commit that is there and cannot be read takes the whole table away, so this is asked before.
+    A commit that cannot be parsed makes the whole table unreadable, so the check comes before the write.
 
     Raises:
-        CommitError: a field is of another type than the log has for it, or a line is longer than any reader
-            takes.
+        CommitError: a field does not have the type that the protocol defines for it, or a line is longer
+            than `MAX_LINE_BYTES`.
     """
     return b"".join(map(_line, commit_order(actions)))
 
@@ -33,13 +33,13 @@ def _line(action: Action) -> bytes:
     except (InvalidAction, TypeError) as error:
         raise CommitError(
             f"The action {kind!r} cannot be committed.",
-            cause=f"{error}. No reader would take the table any more.",
-            fix="Pass a value of that type.",
+            cause=f"The field {error}. With this action in the log, no reader could read the table.",
+            fix="Pass a value of the expected type.",
         ) from None
     if len(line) > MAX_LINE_BYTES:
         raise CommitError(
             f"The action {kind!r} cannot be committed.",
-            cause=f"It has {len(line)} bytes, and readers take {MAX_LINE_BYTES}.",
-            fix="Keep long texts elsewhere and commit their names.",
+            cause=f"Its JSON has {len(line)} bytes, and readers accept at most {MAX_LINE_BYTES}.",
+            fix="Store long strings elsewhere and commit a reference to them.",
         )
     return line

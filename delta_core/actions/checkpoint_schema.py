@@ -14,7 +14,10 @@ from delta_core.actions.json_codec import action_to_json
 
 PARSED_STATISTICS = "stats_parsed"
 PARSED_PARTITION_VALUES = "partitionValues_parsed"
-"""What the log calls values in their columns' types; batches of files call them the same."""
+"""The log's names for statistics and partition values in the types of their columns.
+
+Arrow batches of files use the same names.
+"""
 
 _STRINGS = pa.list_(pa.field("element", pa.string()))
 
@@ -52,7 +55,7 @@ REMOVE_TYPE = pa.struct(
         ("partitionValues", STRING_MAP),
         ("size", pa.int64()),
         ("deletionVector", _DELETION_VECTOR),
-        # A file that comes back keeps its row ids (PROTOCOL.md, "Writer Requirements for Row Tracking").
+        # A restored file keeps its row ids (PROTOCOL.md, "Writer Requirements for Row Tracking").
         ("baseRowId", pa.int64()),
         ("defaultRowCommitVersion", pa.int64()),
     ]
@@ -113,7 +116,7 @@ MANIFEST_SCHEMA_FIELDS = (
         ),
     ),
 )
-"""What a checkpoint of the V2 spec has besides (PROTOCOL.md, "V2 Spec")."""
+"""The additional columns of a checkpoint of the V2 spec (PROTOCOL.md, "V2 Spec")."""
 
 _LIVE_SOURCES = {
     "path": "path",
@@ -147,12 +150,12 @@ def checkpoint_schema(
     statistics: pa.StructType | None = None,
     partition_values: pa.StructType | None = None,
 ) -> pa.Schema:
-    """The columns of a table's checkpoints (PROTOCOL.md, "Checkpoints").
+    """The schema of a table's checkpoints (PROTOCOL.md, "Checkpoints").
 
     Args:
-        with_json_statistics: whether files have their `stats`.
-        statistics: the type of `stats_parsed`; None leaves it out.
-        partition_values: the type of `partitionValues_parsed`; None leaves it out.
+        with_json_statistics: whether `add` has the column `stats`.
+        statistics: the type of `stats_parsed`; None omits the column.
+        partition_values: the type of `partitionValues_parsed`; None omits the column.
     """
     fields = [item for item in ADD_TYPE if with_json_statistics or item.name != "stats"]
     for name, kind in ((PARSED_PARTITION_VALUES, partition_values), (PARSED_STATISTICS, statistics)):
@@ -166,12 +169,12 @@ def action_rows(
     actions: Iterable[Protocol | Metadata | SetTransaction | DomainMetadata],
     schema: pa.Schema = CHECKPOINT_SCHEMA,
 ) -> pa.RecordBatch:
-    """The actions that are not files, as rows of a `checkpoint_schema`."""
+    """Actions other than file actions, as rows of a `checkpoint_schema`."""
     return json_rows([action_to_json(action) for action in actions], schema)
 
 
 def json_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Actions that are not files, each as the JSON object of its line, as rows of a checkpoint."""
+    """Actions other than file actions, as rows of a checkpoint. Each row is the JSON object of its line."""
     columns = [
         pa.array([_pairs(row.get(item.name)) for row in rows], item.type)
         if item.name not in ("add", "remove")
@@ -182,11 +185,11 @@ def json_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Record
 
 
 def add_rows(files: pa.RecordBatch, schema: pa.Schema = CHECKPOINT_SCHEMA) -> pa.RecordBatch:
-    """Live files as rows of a `checkpoint_schema`; `dataChange` is false, nothing is new in them.
+    """Live files as rows of a `checkpoint_schema`. `dataChange` is false.
 
     Args:
-        files: the columns of LIVE_FILE_SCHEMA, and those of parsed values that the schema has.
-        schema: what the rows are to have.
+        files: the columns of LIVE_FILE_SCHEMA, and the columns of parsed values that `schema` has.
+        schema: the schema of the rows.
     """
     return _file_rows("add", files, _LIVE_SOURCES, schema)
 
@@ -199,17 +202,17 @@ def remove_rows(tombstones: pa.RecordBatch, schema: pa.Schema = CHECKPOINT_SCHEM
 def _file_rows(
     kind: str, batch: pa.RecordBatch, sources: Mapping[str, str], schema: pa.Schema
 ) -> pa.RecordBatch:
-    wanted = schema.field(kind).type
+    action_type = schema.field(kind).type
     children = []
-    for index in range(wanted.num_fields):
-        item = wanted.field(index)
+    for index in range(action_type.num_fields):
+        item = action_type.field(index)
         if item.name == "dataChange":
             children.append(pa.repeat(pa.scalar(False), batch.num_rows))
             continue
         values = batch.column(sources[item.name])
         children.append(_renamed_deletion_vectors(values) if item.type == _DELETION_VECTOR else values)
-    own = pa.StructArray.from_arrays(children, fields=list(wanted))
-    columns = [own if item.name == kind else pa.nulls(batch.num_rows, item.type) for item in schema]
+    rows = pa.StructArray.from_arrays(children, fields=list(action_type))
+    columns = [rows if item.name == kind else pa.nulls(batch.num_rows, item.type) for item in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -219,7 +222,7 @@ def _renamed_deletion_vectors(values: pa.StructArray) -> pa.StructArray:
 
 
 def _pairs(value: Any) -> Any:
-    """Arrow builds maps from pairs; these are the only mappings that are maps and not structs."""
+    """The value with each map as a list of pairs, from which Arrow builds maps; structs stay mappings."""
     if not isinstance(value, dict):
         return value
     return {

@@ -1,4 +1,7 @@
-"""`commitInfo`: provenance, first in what we write (PROTOCOL.md, "Commit Provenance Information")."""
+"""`commitInfo`: the provenance of a commit (PROTOCOL.md, "Commit Provenance Information").
+
+This library writes it as the first action of a commit.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInfo:
-    """Who did what. `extra` keeps the fields that other writers add."""
+    """The writer and the operation of a commit. `extra` keeps the fields that other writers add."""
 
     timestamp_ms: int | None = None
     operation: str | None = None

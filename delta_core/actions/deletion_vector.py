@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorDescriptor:
-    """Where a deletion vector is and how many rows it deletes.
+    """The location of a deletion vector and the number of rows that it deletes.
 
     Attributes:
         storage_type: `u` (file named by UUID), `i` (inline) or `p` (absolute path).
@@ -21,6 +21,9 @@ class DeletionVectorDescriptor:
 
     @property
     def unique_id(self) -> str:
-        """With the file's path, the identity of a logical file (PROTOCOL.md, "Action Reconciliation")."""
+        """The unique id: with the file's path it identifies a logical file.
+
+        See PROTOCOL.md, "Action Reconciliation".
+        """
         base = self.storage_type + self.path_or_inline_dv
         return base if self.offset is None else f"{base}@{self.offset}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainMetadata:
-    """A named configuration; `removed` is a tombstone."""
+    """A named configuration. `removed` marks the domain as deleted."""
 
     domain: str
     configuration: str

@@ -1,9 +1,9 @@
-"""Actions to and from the newline-delimited JSON of a commit (PROTOCOL.md, "Delta Log Entries").
+"""Encoding and decoding of actions as the newline-delimited JSON of a commit.
 
-Two levels: `parse_commit` checks a commit and leaves its actions as plain dictionaries, which is what
-columnar replay wants; `decode_commit` makes values of them. A commit that contradicts the protocol is
-refused with the file and the line, never half-read. Actions and fields that are not known are ignored,
-as the protocol asks; `commitInfo` keeps its unknown fields.
+See PROTOCOL.md, "Delta Log Entries". There are two levels. `parse_commit` checks a commit and returns its
+actions as plain dictionaries, for columnar replay. `decode_commit` returns action objects. A commit that
+violates the protocol raises an error that names the file and the line; it is never read in part. Unknown
+actions and fields are ignored, as the protocol requires. `commitInfo` keeps its unknown fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from delta_core.actions import (
     RemoveFile,
     SetTransaction,
 )
-from delta_core.actions.doubled_keys import doubled_key
+from delta_core.actions.doubled_keys import duplicate_key
 from delta_core.actions.validation import CHECKS, Fields, InvalidAction, dv_unique_id
 from delta_core.errors import CorruptLogError
 from delta_core.storage.uri import canonical_log_path
@@ -45,31 +45,31 @@ class RawAction(NamedTuple):
 
 
 def iter_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The non-blank lines of a commit with their numbers from 1."""
+    """The non-blank lines of a commit with their line numbers, which start at 1."""
     number, counted = 1, 0
-    # One at a time: a list of all lines of a file of line ends takes eight times its bytes.
-    for found in _LINE.finditer(data):
-        start = found.start()
+    # One at a time: for a file of only line ends, a list of all lines takes eight times the file's size.
+    for match in _LINE.finditer(data):
+        start = match.start()
         number += data.count(b"\n", counted, start)
         counted = start
-        stripped = found[0].strip()
+        stripped = match[0].strip()
         if stripped:
             yield number, stripped
 
 
 def require_lines(data: bytes, *, path: str) -> None:
-    """Refuse a commit without a line.
+    """Refuse a commit file without any line.
 
-    Whoever commits writes at least `commitInfo`, so it is a write that a crash cut off. Going on without it
-    would lose a commit that may have been acknowledged.
+    Every writer writes at least `commitInfo`, so an empty file is a write that a crash interrupted. Skipping
+    the file would lose a commit that may have been acknowledged.
 
     Raises:
-        CorruptLogError: there is nothing in it.
+        CorruptLogError: the file is empty or blank.
     """
     if not data.strip():
         raise CorruptLogError(
             f"{path!r} holds no action.",
-            cause=f"It has {len(data)} bytes and no line: most likely its writer did not finish.",
+            cause=f"It has {len(data)} bytes and no line. Most likely its writer did not finish.",
             fix="Restore the log file from a backup, or restore the table to an earlier version.",
         )
 
@@ -77,65 +77,66 @@ def require_lines(data: bytes, *, path: str) -> None:
 def parse_line(
     line: bytes, *, number: int, path: str, checks: Mapping[str, Callable[[Fields], None]] = CHECKS
 ) -> RawAction | None:
-    """Parse and check one line; None when it holds no action that `checks` knows.
+    """Parse and check one line; None when it holds no action that is a key of `checks`.
 
     Raises:
-        CorruptLogError: no JSON object, several actions, or a field of a wrong type.
+        CorruptLogError: not a JSON object, several actions, a duplicate key, or a field of a wrong type.
     """
     if len(line) > MAX_LINE_BYTES:
-        raise _corrupt(path, number, f"the line has {len(line)} bytes, more than {MAX_LINE_BYTES}")
+        raise _corrupt(path, number, f"The line has {len(line)} bytes, more than {MAX_LINE_BYTES}.")
     try:
         parsed = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise _corrupt(path, number, f"it is not JSON ({error})") from error
+        raise _corrupt(path, number, f"The line is not JSON ({error}).") from error
     if not isinstance(parsed, dict):
-        raise _corrupt(path, number, "it is not a JSON object")
-    found: RawAction | None = None
+        raise _corrupt(path, number, "The line is not a JSON object.")
+    action: RawAction | None = None
     has_null = False
     for kind, fields in parsed.items():
         check = checks.get(kind)
         if check is None or fields is None:
             has_null = has_null or fields is None
             continue
-        if found is not None:
-            raise _corrupt(path, number, f"it holds two actions, {found.kind!r} and {kind!r}")
+        if action is not None:
+            raise _corrupt(path, number, f"The line holds two actions, {action.kind!r} and {kind!r}.")
         if not isinstance(fields, dict):
-            raise _corrupt(path, number, f"{kind!r} is not a JSON object")
+            raise _corrupt(path, number, f"The action {kind!r} is not a JSON object.")
         try:
             check(fields)
         except InvalidAction as error:
-            raise _corrupt(path, number, f"{kind}.{error}") from None
-        found = RawAction(number, kind, fields)
-    # A second one that is null would take an action away.
-    if has_null or (found is not None and found.kind != "commitInfo"):
-        _refuse_doubled_keys(line, parsed, number=number, path=path)
-    return found
+            raise _corrupt(path, number, f"The field {kind}.{error}.") from None
+        action = RawAction(number, kind, fields)
+    # A duplicate key with the value null would hide an action.
+    if has_null or (action is not None and action.kind != "commitInfo"):
+        _refuse_duplicate_keys(line, parsed, number=number, path=path)
+    return action
 
 
-def _refuse_doubled_keys(line: bytes, parsed: dict[str, Any], *, number: int, path: str) -> None:
-    """Readers differ in which one they take, so they would read different tables."""
+def _refuse_duplicate_keys(line: bytes, parsed: dict[str, Any], *, number: int, path: str) -> None:
+    """Refuse duplicate keys: readers take different values, so they would read different tables."""
     try:
-        doubled = doubled_key(line, parsed)
+        duplicate = duplicate_key(line, parsed)
     except RecursionError:
-        raise _corrupt(path, number, "it nests too deeply to look for keys that are there twice") from None
-    if doubled is not None:
-        raise _corrupt(path, number, f"the key {doubled!r} is there twice in one object")
+        raise _corrupt(path, number, "The line nests too deeply to check it for duplicate keys.") from None
+    if duplicate is not None:
+        raise _corrupt(path, number, f"The key {duplicate!r} occurs twice in one object.")
 
 
 def parse_commit(
     data: bytes, *, path: str, checks: Mapping[str, Callable[[Fields], None]] = CHECKS
 ) -> list[RawAction]:
-    """Parse and check a whole commit, or a checkpoint that is written like one.
+    """Parse and check a whole commit, or a checkpoint in the same JSON form.
 
     Args:
         data: the commit's bytes.
-        path: its name, for messages.
-        checks: the actions that are known; others are ignored.
+        path: the name of the file, for messages.
+        checks: the known actions; others are ignored.
 
     Raises:
-        CorruptLogError: naming file and line; also for two `metaData`, two `protocol`, the same logical
-            file (path and deletion vector) added or removed twice, or both added and removed, and for
-            two `txn` of one application (PROTOCOL.md, "Action Reconciliation").
+        CorruptLogError: a line is invalid, or actions contradict each other: two `metaData`, two `protocol`,
+            the same logical file (path and deletion vector) added or removed twice or both added and removed,
+            two `txn` of one application, or two `domainMetadata` of one domain (PROTOCOL.md, "Action
+            Reconciliation"). The error names the file and the line.
     """
     require_lines(data, path=path)
     actions: list[RawAction] = []
@@ -155,7 +156,7 @@ def parse_commit(
 
 
 def decode_commit(data: bytes, *, path: str) -> list[Action]:
-    """The actions of a commit as values, in the order of the file.
+    """The actions of a commit as action objects, in the order of the file.
 
     Raises:
         CorruptLogError: as `parse_commit`.
@@ -164,9 +165,9 @@ def decode_commit(data: bytes, *, path: str) -> list[Action]:
 
 
 def encode_commit(actions: Sequence[Action]) -> bytes:
-    """A commit's bytes: one action a line, `commitInfo` first, each line ended.
+    """A commit's bytes: one action a line, `commitInfo` first, each line with a line end.
 
-    That `commitInfo` leads lets a reader decide whose commit it is from the first kilobytes.
+    With `commitInfo` first, a reader can identify the writer of a commit from the first kilobytes.
     """
     return b"".join(
         orjson.dumps(action_to_json(action), option=orjson.OPT_APPEND_NEWLINE)
@@ -175,7 +176,7 @@ def encode_commit(actions: Sequence[Action]) -> bytes:
 
 
 def commit_order(actions: Sequence[Action]) -> list[Action]:
-    """The actions as a commit lists them: `commitInfo` first."""
+    """The actions in the order of a commit: `commitInfo` first."""
     return sorted(actions, key=lambda action: not isinstance(action, CommitInfo))
 
 
@@ -195,25 +196,25 @@ def _uniqueness_key(action: RawAction) -> tuple[str, ...] | None:
 def _contradiction(earlier: RawAction, later: RawAction) -> str:
     if later.kind in ("add", "remove"):
         return (
-            f"the file {later.fields['path']!r} has a {later.kind!r} here and a {earlier.kind!r} "
-            f"in line {earlier.line} of the same commit"
+            f"The file {later.fields['path']!r} has a {later.kind!r} here and a {earlier.kind!r} "
+            f"in line {earlier.line} of the same commit."
         )
-    return f"a second {later.kind!r} for the same subject, after line {earlier.line}"
+    return f"It is a second {later.kind!r} for the same subject, after line {earlier.line}."
 
 
 def _corrupt(path: str, line: int, cause: str) -> CorruptLogError:
     return CorruptLogError(
         f"Line {line} of {path!r} is not a valid action.",
-        cause=cause[0].upper() + cause[1:],
+        cause=cause,
         fix="Restore the log file from a backup, or restore the table to an earlier version.",
     )
 
 
-# ---------------------------------------------------------------- values to JSON
+# ---------------------------------------------------------------- action objects to JSON
 
 
 def action_to_json(action: Action) -> dict[str, dict[str, Any]]:
-    """One action as the JSON object of its line; fields that are None are left out."""
+    """One action as the JSON object of its line, without absent fields."""
     match action:
         case AddFile():
             return {"add": add_to_json(action)}
@@ -304,7 +305,7 @@ def metadata_to_json(metadata: Metadata) -> dict[str, Any]:
 
 
 def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
-    """The fields of a `protocol`; features sorted, so that equal protocols are equal bytes."""
+    """The fields of a `protocol`, with sorted features, so that equal protocols give equal bytes."""
     return _present(
         {
             "minReaderVersion": protocol.min_reader_version,
@@ -315,7 +316,7 @@ def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
     )
 
 
-# CommitInfo attribute by its JSON key.
+# Attributes of CommitInfo by JSON key.
 _COMMIT_INFO_FIELDS = {
     "inCommitTimestamp": "in_commit_timestamp_ms",
     "timestamp": "timestamp_ms",
@@ -341,7 +342,7 @@ _COMMIT_INFO_TYPES: dict[str, type] = {
 
 
 def commit_info_to_json(info: CommitInfo) -> dict[str, Any]:
-    """The fields of a `commitInfo`; empty mappings are left out, `extra` comes last and overrides nothing."""
+    """The fields of a `commitInfo`, without empty mappings. `extra` comes last and overrides no field."""
     fields = {key: getattr(info, attribute) for key, attribute in _COMMIT_INFO_FIELDS.items()}
     for key in ("operationParameters", "operationMetrics"):
         fields[key] = dict(fields[key]) or None
@@ -371,11 +372,11 @@ def _optional_dict(mapping: Mapping[str, str | None] | None) -> dict[str, str | 
     return None if mapping is None else dict(mapping)
 
 
-# ---------------------------------------------------------------- JSON to values
+# ---------------------------------------------------------------- JSON to action objects
 
 
 def action_from_json(kind: str, fields: Mapping[str, Any]) -> Action:
-    """The value of a checked action, by its JSON key."""
+    """The action object for the checked fields of an action; `kind` is its JSON key."""
     match kind:
         case "add":
             return add_from_json(fields)
@@ -470,9 +471,9 @@ def protocol_from_json(fields: Mapping[str, Any]) -> Protocol:
 
 
 def commit_info_from_json(fields: Mapping[str, Any]) -> CommitInfo:
-    """A `CommitInfo`; a field that is unknown or of an unexpected type is kept in `extra`.
+    """A `CommitInfo`; `extra` keeps the fields that are unknown or have an unexpected type.
 
-    Provenance is free text by other writers, so nothing in it makes a table unreadable.
+    Other writers may put anything into `commitInfo`, so no content of it makes a table unreadable.
     """
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}

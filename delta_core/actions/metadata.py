@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """The table's identity, schema and properties. `schema_string` is the schema's JSON text."""
+    """The table's identity, schema and properties. `schema_string` is the schema as JSON."""
 
     id: str
     schema_string: str

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """What a client must support. Feature sets are None below reader 3 / writer 7."""
+    """The versions and features that a client must support.
+
+    `reader_features` exists from reader version 3 on, `writer_features` from writer version 7 on.
+    """
 
     min_reader_version: int
     min_writer_version: int

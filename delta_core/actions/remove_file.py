@@ -10,7 +10,7 @@ from delta_core.actions.deletion_vector import DeletionVectorDescriptor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFile:
-    """One removed file; kept until its retention has passed."""
+    """One removed file. The action stays in the log state until its retention has passed."""
 
     path: str
     deletion_timestamp_ms: int | None = None

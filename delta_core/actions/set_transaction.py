@@ -1,4 +1,4 @@
-"""`txn`: an application's own version, for idempotent writes (PROTOCOL.md, "Transaction Identifiers")."""
+"""`txn`: the version of an application, for idempotent writes (PROTOCOL.md, "Transaction Identifiers")."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTransaction:
-    """`app_id` has applied everything up to `version`."""
+    """A record that the application `app_id` has applied its work up to `version`."""
 
     app_id: str
     version: int

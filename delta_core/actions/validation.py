@@ -1,7 +1,7 @@
-"""What a parsed action must look like before anything is made of it.
+"""Checks of the field types of parsed actions.
 
-Replay turns these fields into Arrow columns without looking again, so a wrong type must be found here,
-where the file and the line are still known. Fields that are not read are not checked.
+Replay converts these fields to Arrow columns without another check, so a wrong type must be detected here,
+where the file and the line are still known. Fields that this library does not read are not checked.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Fields = Mapping[str, Any]
 
 
 class InvalidAction(Exception):  # noqa: N818 - never leaves the actions package
-    """A field is missing or wrong; the text begins with its name."""
+    """A field is missing or invalid. The message begins with the name of the field."""
 
 
 def dv_unique_id(dv: Fields | None) -> str | None:
-    """The part of a logical file's identity that its deletion vector gives (JSON fields)."""
+    """The unique id of a deletion vector, from its JSON fields; None without a deletion vector."""
     if dv is None:
         return None
     base: str = dv["storageType"] + dv["pathOrInlineDv"]
@@ -48,7 +48,7 @@ def _integer(
     if type(value) is not int:
         raise InvalidAction(f"{name} is {_shown(value)}, expected an integer")
     if not minimum <= value <= maximum:
-        raise InvalidAction(f"{name} is {value}, outside of {minimum} to {maximum}")
+        raise InvalidAction(f"{name} is {value}, expected a number from {minimum} to {maximum}")
 
 
 def _boolean(fields: Fields, name: str, *, required: bool = False) -> None:
@@ -129,7 +129,7 @@ def _metadata(fields: Fields) -> None:
     _string(fields, "id", required=True)
     _string(fields, "name")
     _string(fields, "description")
-    # Pipelines commit a table before they know its columns; a snapshot of such a version is refused.
+    # Some pipelines create a table before they know its columns. A snapshot of such a version is an error.
     _string(fields, "schemaString")
     _string_list(fields, "partitionColumns")
     _string_map(fields, "configuration", nulls=False)
@@ -172,12 +172,12 @@ def _sidecar(fields: Fields) -> None:
 
 
 def _anything(fields: Fields) -> None:
-    """Provenance is free text: see `commit_info_from_json`."""
+    """Accept any `commitInfo`: see `commit_info_from_json`."""
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return "missing" if value is None else text if len(text) <= 60 else text[:59] + "…"
+    shown = repr(value)
+    return "missing" if value is None else shown if len(shown) <= 60 else shown[:59] + "…"
 
 
 CHECKS: dict[str, Callable[[Fields], None]] = {
@@ -190,11 +190,11 @@ CHECKS: dict[str, Callable[[Fields], None]] = {
     "domainMetadata": _domain_metadata,
     "cdc": _cdc,
 }
-"""The actions of a commit that are known, by JSON key."""
+"""The check of each known action of a commit, by JSON key."""
 
 CHECKPOINT_CHECKS: dict[str, Callable[[Fields], None]] = {
     **CHECKS,
     "checkpointMetadata": _checkpoint_metadata,
     "sidecar": _sidecar,
 }
-"""The actions of a checkpoint that are known; two of them mean nothing in a commit."""
+"""The check of each known action of a checkpoint, by JSON key. Two of them do not occur in commits."""

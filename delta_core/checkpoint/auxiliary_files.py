@@ -1,6 +1,6 @@
-"""What may follow a commit besides a checkpoint: its version's checksum, and a log compaction.
+"""Optional files after a commit, besides a checkpoint: the version checksum and a log compaction file.
 
-Both are for readers' convenience. So nothing that goes wrong here is more than a line in the program's log.
+Both only help readers. So a failure here is logged as a warning and never raised.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _log = logging.getLogger(__name__)
 
 
 class ChecksumPolicy(StrEnum):
-    """When a version's checksum is written."""
+    """The commits for which a version checksum is written."""
 
     NEVER = "never"
     CHECKPOINT = "checkpoint"
-    """With each checkpoint, where the writer knows the table's files; more would cost each commit a write."""
+    """With each checkpoint, if the writer has read the table's files. Other commits save the request."""
     KNOWN = "known"
-    """Where the writer knows the table's files already: reading them could cost more than the commit."""
+    """If the writer has read the table's files already; reading them could cost more than the commit."""
     ALWAYS = "always"
 
 
-def _policy(text: str) -> ChecksumPolicy:
+def _policy(value: str) -> ChecksumPolicy:
     try:
-        return ChecksumPolicy(text.strip().lower())
+        return ChecksumPolicy(value.strip().lower())
     except ValueError:
-        raise ValueError(f"it is none of {', '.join(ChecksumPolicy)}") from None
+        raise ValueError(f"it must be one of {', '.join(ChecksumPolicy)}") from None
 
 
 def _at_least_two(value: int | None) -> str | None:
@@ -42,7 +42,7 @@ VERSION_CHECKSUM = TableProperty(
     key="deltaward.versionChecksum",
     default=ChecksumPolicy.CHECKPOINT,
     parse=_policy,
-    accepted="never, checkpoint (with each), known (where the writer knows the table's files) or always",
+    accepted="never, checkpoint (with each), known (if the writer has read the table's files) or always",
     help="When a version's checksum file is written.",
 )
 LOG_COMPACTION_INTERVAL: TableProperty[int | None] = TableProperty(
@@ -51,31 +51,31 @@ LOG_COMPACTION_INTERVAL: TableProperty[int | None] = TableProperty(
     parse=parse_whole,
     validate=_at_least_two,
     accepted="a whole number from 2 on",
-    help="Number of commits that a log compaction file stands for; unset writes none.",
+    help="Number of commits that one log compaction file combines. Unset writes no such files.",
 )
 
 
 def write_auxiliary_files(snapshot: Snapshot, *, committed_version: int, txn_id: str) -> None:
-    """Write the checksum of a version that was just committed, and a log compaction if one is due.
+    """Write the checksum of a version that was just committed, and a log compaction file if one is due.
 
-    Never raises for what goes wrong. Requests: see `write_version_checksum` and `compact_log`.
+    A failure is logged and not raised. Requests: see `write_version_checksum` and `compact_log`.
 
     Args:
-        snapshot: the table at that version, or later; then there is no checksum, since all in one is of its
-            version.
-        committed_version: the version.
-        txn_id: its commit's.
+        snapshot: the table at the committed version or later. For a later version no checksum is written,
+            since a checksum describes exactly its own version.
+        committed_version: the version that was just committed.
+        txn_id: `commitInfo.txnId` of the commit.
     """
     try:
         if _wants_checksum(snapshot, committed_version):
             write_version_checksum(snapshot, txn_id=txn_id)
-    except Exception as error:  # the commit stands, and a version needs no checksum
+    except Exception as error:  # the commit is complete, and its checksum is optional
         _warn("version checksum after commit failed", snapshot, error)
     try:
         interval = LOG_COMPACTION_INTERVAL.of(snapshot.metadata.configuration)
         if interval is not None and _due(snapshot, committed_version, interval):
             compact_log(snapshot, first=committed_version + 1 - interval, last=committed_version)
-    except Exception as error:  # the commits are all there
+    except Exception as error:  # the commits exist, and a log compaction file is optional
         _warn("log compaction after commit failed", snapshot, error)
 
 
@@ -85,12 +85,12 @@ def _wants_checksum(snapshot: Snapshot, committed_version: int) -> bool:
         return False
     if policy is ChecksumPolicy.ALWAYS:
         return True
-    is_asked = policy is ChecksumPolicy.KNOWN or _has_checkpoint(snapshot, committed_version)
-    return is_asked and snapshot.knows_files
+    is_requested = policy is ChecksumPolicy.KNOWN or _has_checkpoint(snapshot, committed_version)
+    return is_requested and snapshot.has_loaded_files
 
 
 def _due(snapshot: Snapshot, committed_version: int, interval: int) -> bool:
-    # A checkpoint of the same version makes it superfluous.
+    # A checkpoint of the same version makes the log compaction file unnecessary.
     return (committed_version + 1) % interval == 0 and not _has_checkpoint(snapshot, committed_version)
 
 

@@ -1,7 +1,7 @@
 """Classic single-file checkpoints (PROTOCOL.md, "Checkpoints", "V1 Spec").
 
-The file is streamed batch by batch, so its size does not bound the table's; it replaces none, and is read
-back before the hint names it.
+The file is streamed batch by batch, so memory does not limit the size of the table. It replaces no checkpoint
+that can be read, and it is read back before `_last_checkpoint` refers to it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ import pyarrow as pa
 from delta_core.actions.checkpoint_schema import action_rows
 from delta_core.checkpoint.create_only import created
 from delta_core.checkpoint.hint import point_hint_to
-from delta_core.checkpoint.preconditions import other_log as _other_log
-from delta_core.checkpoint.preconditions import require_as_its_checksum_says
-from delta_core.checkpoint.read_back import Contents, delete_unchanged, latest_without, read_contents
+from delta_core.checkpoint.preconditions import replaced_log_error, require_checksum_agreement
+from delta_core.checkpoint.read_back import (
+    Contents,
+    delete_if_unchanged,
+    latest_version_without,
+    read_contents,
+)
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
 from delta_core.errors import CorruptLogError, ObjectExistsError, ObjectNotFoundError, VerificationError
 from delta_core.log.last_checkpoint import LastCheckpoint
@@ -29,12 +33,12 @@ from delta_core.table_features.writer_kind import WriterKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointInfo:
-    """A checkpoint, written now or found.
+    """A checkpoint that was written, or that existed before.
 
     Attributes:
         size: number of actions.
         parts: number of files.
-        size_bytes: size of the files together.
+        size_bytes: total size of the files.
         num_add_files: number of live files.
     """
 
@@ -46,30 +50,30 @@ class CheckpointInfo:
 
 
 def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
-    """Write a checkpoint of a snapshot's version, read it back, and point the hint at it.
+    """Write a checkpoint of a snapshot's version, read it back, and update `_last_checkpoint`.
 
-    Where the version has one, that one is read instead, and stays; only one that cannot be read is replaced.
-    Expired tombstones are left out. A hint that cannot be written is only a warning: it is no part of
-    the table. Requests: a look at the version's commit before and after, one write, one read of the footer
-    and of two columns, the hint.
+    If the version has a checkpoint already, it is read and kept; only a checkpoint that cannot be read is
+    replaced. Expired tombstones are omitted. A failed write of `_last_checkpoint` is only a warning, since
+    the file is a hint. Requests: one check of the version's commit before and one after, one write, reading
+    the footer and two columns, and `_last_checkpoint`.
 
     Raises:
-        UnsupportedTableFeatureError: the table uses what a checkpoint of ours cannot hold.
-        StaleCommitError: the table at this place is no longer the snapshot's.
-        VerificationError: the version is not what its checksum says; or the checkpoint there is of another
-            state; or what was read back is not what was written, and the file is deleted if it is still
-            ours and the log is read without it.
+        UnsupportedTableFeatureError: the table uses a feature whose checkpoints this library cannot write.
+        StaleCommitError: another table has replaced the snapshot's table at this location.
+        VerificationError: the version contradicts its checksum; or an existing checkpoint has another state;
+            or the checkpoint that was read back is not the one that was written. In the last case it is
+            deleted, if it is still this process's file and the table can be read without it.
     """
     snapshot.require_writable(writer_kind=WriterKind.CHECKPOINT, operation="write a checkpoint")
     _require_own_log(snapshot)
-    require_as_its_checksum_says(snapshot)
+    require_checksum_agreement(snapshot)
     path = checkpoint_path(snapshot.version)
     try:
         with created(snapshot.store, path, clock=snapshot.clock) as sink:
             written = _write(snapshot, sink)
         info = _read_back(snapshot, path, written)
     except ObjectExistsError:
-        info = _of_another_writer(snapshot, path) or _replaced(snapshot, path)
+        info = _existing_checkpoint(snapshot, path) or _replaced(snapshot, path)
     point_hint_to(
         snapshot,
         LastCheckpoint(
@@ -84,7 +88,7 @@ def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:
-    """What was handed to the store."""
+    """The numbers of rows and bytes that were written to the store."""
 
     num_rows: int
     size_bytes: int
@@ -92,38 +96,38 @@ class _Written:
 
 def _write(snapshot: Snapshot, sink: pa.NativeFile) -> _Written:
     rows = CheckpointRows.of(snapshot)
-    # Protocol and metadata stay alone, to be found quickly.
+    # Protocol and metadata are in a row group without files, so that readers find them quickly.
     others = action_rows(rows.other_actions(), rows.schema)
     groups = chain([others], rows.file_groups())
-    num_rows = write_parquet(sink, rows.schema, groups, encoded=rows.encoded)
+    num_rows = write_parquet(sink, rows.schema, groups, parquet_format=rows.parquet_format)
     return _Written(num_rows=num_rows, size_bytes=sink.tell())
 
 
-def _of_another_writer(snapshot: Snapshot, path: str) -> CheckpointInfo | None:
-    """The checkpoint that has the name; None when it cannot be read and may be replaced."""
-    found = snapshot.store.head(path)
+def _existing_checkpoint(snapshot: Snapshot, path: str) -> CheckpointInfo | None:
+    """The existing checkpoint at `path`; None when it cannot be read and may be replaced."""
+    existing = snapshot.store.head(path)
     try:
-        contents = read_contents(snapshot.store, _files(snapshot, found), decode_all=True)
+        contents = read_contents(snapshot.store, _files(snapshot, existing), decode_all=True)
     except CorruptLogError:
         if snapshot.segment.version_file is None:
-            raise  # whether the log is still the one that was read cannot be told
+            raise  # without the version's commit nothing shows whether the log was replaced
         return None
     cause = contents.difference(snapshot)
-    # It may be ours, of an attempt whose answer was lost, and the table another since.
+    # The existing file may be from a lost attempt of this call, and the table may have been replaced since.
     _require_own_log(snapshot)
     if cause is not None:
         raise VerificationError(
-            f"The checkpoint {path!r} was written before, and does not hold the table's state.",
+            f"The existing checkpoint {path!r} does not hold the table's state.",
             cause=cause,
-            fix="Find out which of the two is right: it was left as it is.",
+            fix="Find out whether the checkpoint or the log is right. The checkpoint was not changed.",
         )
-    # That it can be read does not say that it outlives a loss of power.
+    # The checkpoint can be read, but may not be durable yet.
     snapshot.store.persist([path])
     return checkpoint_info(snapshot, contents)
 
 
 def _replaced(snapshot: Snapshot, path: str) -> CheckpointInfo:
-    """A checkpoint written over one that cannot be read."""
+    """The new checkpoint, written over one that cannot be read."""
     _require_own_log(snapshot)
     with snapshot.store.open_output(path) as sink:
         written = _write(snapshot, sink)
@@ -131,46 +135,46 @@ def _replaced(snapshot: Snapshot, path: str) -> CheckpointInfo:
 
 
 def _read_back(snapshot: Snapshot, path: str, written: _Written) -> CheckpointInfo:
-    """The checkpoint that was just written, or by which another writer has replaced it since."""
+    """Read back the checkpoint that was just written, or the one with which another writer replaced it."""
     store = snapshot.store
     try:
-        found = store.head(path)
+        current = store.head(path)
     except ObjectNotFoundError as error:
-        raise _other_log(snapshot) or error from error
-    is_ours = found.size_bytes == written.size_bytes
+        raise replaced_log_error(snapshot) or error from error
+    is_own = current.size_bytes == written.size_bytes
     contents, cause = None, None
     try:
-        contents = read_contents(store, _files(snapshot, found))
+        contents = read_contents(store, _files(snapshot, current))
         cause = contents.difference(snapshot)
     except CorruptLogError as error:
         cause = f"{error.problem} {error.cause}"
-    if contents is not None and cause is None and is_ours and contents.num_rows != written.num_rows:
-        cause = f"Expected {written.num_rows} actions, read back {contents.num_rows}."
-    replaced = _other_log(snapshot)
+    if contents is not None and cause is None and is_own and contents.num_rows != written.num_rows:
+        cause = f"{written.num_rows} actions were written, {contents.num_rows} were read back."
+    replaced = replaced_log_error(snapshot)
     if replaced is None and cause is None and contents is not None:
         return checkpoint_info(snapshot, contents)
-    latest = latest_without(store, path) if is_ours else None
-    # Nothing needs it where the table was dropped, and all else where it is the table's.
+    latest = latest_version_without(store, path) if is_own else None
+    # The checkpoint is unneeded if the table was replaced, or if the log gives the version without it.
     unneeded = latest is not None and (replaced is not None or latest >= snapshot.version)
-    deleted = unneeded and delete_unchanged(store, found)
+    deleted = unneeded and delete_if_unchanged(store, current)
     if replaced is not None:
         raise replaced
     raise VerificationError(
         f"The checkpoint {path!r} does not hold the table's state.",
         cause=cause or "",
-        fix="It was deleted; check the disk and write it again."
+        fix="The checkpoint was deleted. Check the storage and write the checkpoint again."
         if deleted
-        else "It was left as it is, since it is another writer's or the log is not read without it; check "
-        "the disk, and restore it from a backup.",
+        else "Check the storage, and restore the checkpoint from a backup. It was not deleted, since another "
+        "writer wrote it or the table cannot be read without it.",
     )
 
 
-def _files(snapshot: Snapshot, found: ObjectInfo) -> CheckpointFiles:
-    return CheckpointFiles(version=snapshot.version, kind=LogFileKind.CLASSIC_CHECKPOINT, parts=(found,))
+def _files(snapshot: Snapshot, info: ObjectInfo) -> CheckpointFiles:
+    return CheckpointFiles(version=snapshot.version, kind=LogFileKind.CLASSIC_CHECKPOINT, parts=(info,))
 
 
 def checkpoint_info(snapshot: Snapshot, contents: Contents) -> CheckpointInfo:
-    """What is said of a checkpoint that was read back."""
+    """The description of a checkpoint that was read back."""
     return CheckpointInfo(
         version=snapshot.version,
         size=contents.num_rows,
@@ -181,6 +185,6 @@ def checkpoint_info(snapshot: Snapshot, contents: Contents) -> CheckpointInfo:
 
 
 def _require_own_log(snapshot: Snapshot) -> None:
-    replaced = _other_log(snapshot)
+    replaced = replaced_log_error(snapshot)
     if replaced is not None:
         raise replaced

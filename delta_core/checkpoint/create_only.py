@@ -1,7 +1,8 @@
-"""A streamed object that replaces none.
+"""Streamed writes that create an object and never replace one.
 
-A store creates an object only from all of its bytes. So an object of a usual size waits in memory and is
-created in one request, and of a larger one the name is looked up right before it appears.
+A store needs all bytes of an object to create it only if the name is free. So an object of up to
+IN_MEMORY_BYTES is buffer in memory and created in one request. For a larger object the name is checked right
+before the object appears.
 """
 
 from __future__ import annotations
@@ -30,64 +31,67 @@ IN_MEMORY_BYTES = 32 << 20
 """Larger objects are streamed to the store."""
 
 NOTHING_WRITTEN = (NotWrittenError, StorePermissionError, WriteRefusedError, NameBlockedError)
-"""Errors of a write that say that nothing is there, nor will be later."""
+"""Errors which guarantee that a write created no object and will not create one later."""
 
 _PAUSES_SECONDS = (0.2, 1.0)
 
 
 @contextmanager
 def created(store: LogStore, path: str, *, clock: Clock) -> Iterator[pa.NativeFile]:
-    """A writer of an object that appears when the context ends normally, if its name is free then.
+    """A sink for an object that appears when the context ends normally, if its name is free then.
 
-    Two writers of a large object may both find the name free; then the second one's stays. Requests: one up
-    to IN_MEMORY_BYTES, made again when the store fails; else a look at the name and a streamed write.
+    Two writers of a large object may both find the name free; then the object of the second writer remains.
+    Requests: one for an object of up to IN_MEMORY_BYTES, repeated when the store fails. For a larger object,
+    one `head` of the name and a streamed write.
 
     Raises:
-        ObjectExistsError: the name is taken, perhaps by an attempt of this call whose answer was lost.
-        StorageError: it was not written, by one of NOTHING_WRITTEN; or that cannot be told, by any other.
+        ObjectExistsError: the name is taken, perhaps by an attempt of this call whose response was lost.
+        StorageError: one of NOTHING_WRITTEN: the object was not written. Any other: it may have been written.
     """
     with ExitStack() as stack:
         spill = _Spill(lambda: stack.enter_context(store.open_output(path)))
         yield pa.PythonFile(spill, mode="w")
         if spill.streamed is None:
-            _create(store, path, spill.kept.getvalue(), clock)
+            _create(store, path, spill.buffer.getvalue(), clock)
         elif _is_there(store, path):
-            raise _taken(path)  # within the context of the streamed output, which then does not appear
+            raise _taken(path)  # raised within the context of the streamed output, which discards the output
 
 
 @contextmanager
-def created_by_us(store: LogStore, path: str, *, clock: Clock) -> Iterator[pa.NativeFile]:
-    """As `created`, for a name that nobody else has: if it is taken, an attempt landed that was not heard of.
+def created_with_unique_name(store: LogStore, path: str, *, clock: Clock) -> Iterator[pa.NativeFile]:
+    """Like `created`, for a name that no other writer uses, such as one with a UUID.
+
+    If the object exists, an attempt of this call wrote it and its response was lost: that is a success.
 
     Raises:
-        StorageError: it was not written, or that cannot be told.
+        StorageError: the object was not written, or may have been written.
     """
     try:
         with created(store, path, clock=clock) as sink:
             yield sink
     except ObjectExistsError:
-        # That it is there does not say that it outlives a loss of power.
+        # The object exists, but may not be durable yet.
         store.persist([path])
 
 
 class _Spill(io.RawIOBase):
-    """Keeps what is written, until it is too much to keep."""
+    """A sink that buffers up to IN_MEMORY_BYTES in memory, and streams to the store from then on."""
 
     def __init__(self, open_output: Callable[[], pa.NativeFile]) -> None:
         super().__init__()
         self._open_output = open_output
-        self.kept = io.BytesIO()
+        self.buffer = io.BytesIO()
         self.streamed: pa.NativeFile | None = None
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
-        if self.streamed is None and self.kept.tell() + len(data) > IN_MEMORY_BYTES:
+        if self.streamed is None and self.buffer.tell() + len(data) > IN_MEMORY_BYTES:
             self.streamed = self._open_output()
-            self.streamed.write(self.kept.getvalue())
-            self.kept = io.BytesIO()
-        (self.kept if self.streamed is None else self.streamed).write(data)
+            self.streamed.write(self.buffer.getvalue())
+            self.buffer = io.BytesIO()
+        (self.buffer if self.streamed is None else self.streamed).write(data)
         return len(data)
 
 
@@ -98,11 +102,11 @@ def _create(store: LogStore, path: str, data: bytes, clock: Clock) -> None:
             store.put_if_absent(path, data)
             return
         except ObjectExistsError:
-            # A store that sees two writers at once may say so to both.
+            # With two concurrent writers, a store may return this error to both.
             if pause_seconds is None or _is_there(store, path):
                 raise
         except (UnsafeStoreError, WriteRefusedError):
-            # It creates nothing in this way; commits are then decided elsewhere.
+            # The store has no conditional create; its commits are arbitrated by other means.
             if _is_there(store, path):
                 raise _taken(path) from None
             _put(store, path, data)
@@ -111,7 +115,7 @@ def _create(store: LogStore, path: str, data: bytes, clock: Clock) -> None:
             if isinstance(error, AmbiguousWriteError):
                 unclear = error
             if pause_seconds is None or not error.retryable:
-                # What became of an earlier attempt is not settled by one that certainly failed.
+                # A later attempt that certainly failed does not settle the outcome of an unclear one.
                 raise unclear or error from error
         clock.sleep(pause_seconds)
 
@@ -123,7 +127,7 @@ def _put(store: LogStore, path: str, data: bytes) -> None:
         raise
     except StorageError as error:
         raise AmbiguousWriteError(
-            f"Whether {path!r} was written cannot be told.", cause=str(error), fix="Try again later."
+            f"The outcome of writing {path!r} is unknown.", cause=str(error), fix="Try again later."
         ) from error
 
 
@@ -136,4 +140,4 @@ def _is_there(store: LogStore, path: str) -> bool:
 
 
 def _taken(path: str) -> ObjectExistsError:
-    return ObjectExistsError(f"{path!r} exists already.", fix="Read it to see what it holds.")
+    return ObjectExistsError(f"The object {path!r} exists already.", fix="Read it to check its contents.")

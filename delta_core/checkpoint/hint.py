@@ -1,4 +1,4 @@
-"""Pointing the hint at a checkpoint that was just written (PROTOCOL.md, "Last Checkpoint File")."""
+"""Update of `_last_checkpoint` after a checkpoint was written (PROTOCOL.md, "Last Checkpoint File")."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from delta_core.snapshot.snapshot import Snapshot
 
 
 def point_hint_to(snapshot: Snapshot, checkpoint: LastCheckpoint) -> None:
-    """Replace the hint, unless it names a later checkpoint of the table.
+    """Replace `_last_checkpoint`, unless it refers to a later checkpoint of the table.
 
-    One that cannot be written is a DeltaWarning: the hint is no part of the table. Two requests, and a
-    listing where the hint names a later version.
+    A failed write is only a DeltaWarning, since the file is a hint. Two requests, and one listing if the hint
+    refers to a later version.
     """
     try:
         earlier = read_last_checkpoint(snapshot.store)
@@ -22,6 +22,4 @@ def point_hint_to(snapshot: Snapshot, checkpoint: LastCheckpoint) -> None:
             return
         write_last_checkpoint(snapshot.store, checkpoint)
     except StorageError as error:
-        warnings.warn(
-            f"The hint to the newest checkpoint was not written: {error}", DeltaWarning, stacklevel=3
-        )
+        warnings.warn(f"The hint _last_checkpoint was not written: {error}", DeltaWarning, stacklevel=3)

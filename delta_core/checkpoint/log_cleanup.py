@@ -1,11 +1,11 @@
-"""Deletes log files that no promised version needs (PROTOCOL.md, "Metadata Cleanup")."""
+"""Log cleanup: deletes the log files of versions past the retention (PROTOCOL.md, "Metadata Cleanup")."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from delta_core.checkpoint.protected_log import may_cut_at
-from delta_core.checkpoint.sidecar_cleanup import unneeded_sidecars
+from delta_core.checkpoint.protected_log import may_delete_log_before
+from delta_core.checkpoint.sidecar_cleanup import unreferenced_sidecars
 from delta_core.clock import Clock
 from delta_core.errors import CorruptLogError
 from delta_core.log.checkpoint_reader import CheckpointReader
@@ -23,13 +23,14 @@ from delta_core.table_features.writer_kind import WriterKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCleanup:
-    """What was deleted, or with a dry run would be.
+    """The result of a log cleanup. With a dry run it lists what would be deleted.
 
     Attributes:
-        cutoff_ms: versions committed at this time or later stay readable, and the one before them.
+        cutoff_ms: versions committed at this time or later stay readable, and so does the version before
+            them.
         checkpoint_version: the oldest version that stays; None when nothing may be deleted.
         files: the deleted objects, in the order of deletion.
-        pins: what stays, of that which is too old, for readers that have pinned a version.
+        pins: the pinned versions that keep expired log files from deletion.
     """
 
     cutoff_ms: int
@@ -39,7 +40,7 @@ class LogCleanup:
 
     @property
     def total_bytes(self) -> int:
-        """Size of the files together."""
+        """The total size of the files."""
         return sum(info.size_bytes for info in self.files)
 
 
@@ -50,35 +51,39 @@ def cleanup_expired_logs(
     dry_run: bool = False,
     retention_ms: int | None = None,
 ) -> LogCleanup:
-    """Delete the log before the newest checkpoint that every version within retention can start from.
+    """Delete the log before the newest checkpoint from which every version within the retention can be read.
 
-    Every version that is not older than `delta.logRetentionDuration` stays readable, so do that
-    checkpoint, its commit file and all commits after it. How old they are goes by this machine's clock or
-    by the store's newest log file, whichever is earlier. The checkpoint is opened before anything is
-    deleted. A version that a reader has pinned stays readable, too, as do all after it. Sidecars that no
-    checkpoint names any more go with them, see `sidecar_cleanup`. A log that is protected because a feature
-    was dropped stays where it would not go in one go and is not all known here, see `protected_log`. Whether
-    to clean up at all (`delta.enableExpiredLogCleanup`) is the caller's decision.
+    Every version that is not older than `delta.logRetentionDuration` stays readable. Therefore the
+    checkpoint, its commit file and all commits after it stay. A version that a reader has pinned and all
+    later versions stay readable, too. The age of a version is measured from the earlier of two times: this
+    machine's clock and the time of the store's newest log file. The checkpoint is read completely before
+    anything is deleted.
 
-    Requests: four listings, one for each pin, the checkpoint's footer and those of its sidecars, one deletion
-    per file; where there are old sidecars one more listing, and opening every checkpoint that is left; a few
-    commits where they carry their time; in a protected log what would be deleted.
+    Sidecars that no remaining checkpoint refers to are deleted as well, see `sidecar_cleanup`. A log that the
+    table feature `checkpointProtection` protects may be kept, see `protected_log`. The caller decides whether
+    to clean up at all (`delta.enableExpiredLogCleanup`).
+
+    Requests: four listings, one request for each pin, reading the checkpoint and its sidecars, and one
+    deletion per file. If there are old sidecars: one more listing, and opening every remaining checkpoint. If
+    the table has in-commit timestamps: reading a few commits. In a protected log: reading the commits and
+    checkpoints that would be deleted.
 
     Args:
         snapshot: the newest version of the table.
-        clock: where time comes from; the snapshot's when None.
-        dry_run: only say what would go.
-        retention_ms: how long versions stay instead of the table's retention, which counts from midnight
-            (UTC), this one from now.
+        clock: the source of the current time; None takes the snapshot's clock.
+        dry_run: only list what would be deleted.
+        retention_ms: a retention that replaces the table's. It counts from now, and the table's retention
+            counts from midnight (UTC).
 
     Raises:
         LeaseFileError: a pin cannot be read; nothing is deleted.
-        UnsupportedTableFeatureError: the table uses a feature that constrains the cleanup.
+        UnsupportedTableFeatureError: the table uses a feature that forbids the cleanup.
     """
     snapshot.require_writable(writer_kind=WriterKind.CLEANUP, operation="clean up the log")
     store = snapshot.store
     listing = list_log(store)
-    # A clock that is ahead makes young versions old; the store's own time has come at least this far.
+    # A clock that is ahead would make new versions look expired. The store's clock has reached at least
+    # the time of its newest log file.
     now_ms = min((clock or snapshot.clock).now_ms(), _store_time_ms(listing))
     if retention_ms is None:
         cutoff_ms = (now_ms - snapshot.properties.log_retention_ms) // DAY_MS * DAY_MS
@@ -90,7 +95,7 @@ def cleanup_expired_logs(
     pins = pins_in_force(store, store_now_ms=_store_time_ms(listing)) if expired else ()
     holding = tuple(pin for pin in pins if pin.version < cutoff_version)
     cutoff_version = min((cutoff_version, *(pin.version for pin in holding)))
-    kept = next(
+    oldest_version = next(
         (
             item.version
             for item in reversed(listing.checkpoints)
@@ -98,7 +103,7 @@ def cleanup_expired_logs(
         ),
         None,
     )
-    if kept is None or not may_cut_at(snapshot, listing, kept):
+    if oldest_version is None or not may_delete_log_before(snapshot, listing, oldest_version):
         return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=None, files=(), pins=holding)
     files = []
     for info in store.list_directory(LOG_DIRECTORY):
@@ -106,34 +111,38 @@ def cleanup_expired_logs(
         if path is None:
             continue
         is_compacted = path.kind is LogFileKind.COMPACTED
-        if path.version < kept or (is_compacted and path.version == kept):
+        if path.version < oldest_version or (is_compacted and path.version == oldest_version):
             files.append(info)
     if not dry_run:
         for info in files:
             store.delete(info.path)
-    # After those that name them: whoever is interrupted in between leaves files that nobody needs.
-    sidecars = unneeded_sidecars(store, known=listing.checkpoints, from_version=kept, now_ms=now_ms)
+    # Deleted after the checkpoints that refer to them: an interruption then leaves only unreferenced files.
+    sidecars = unreferenced_sidecars(
+        store, known=listing.checkpoints, from_version=oldest_version, now_ms=now_ms
+    )
     if not dry_run:
         for info in sidecars:
             store.delete(info.path)
     files += sidecars
-    return LogCleanup(cutoff_ms=cutoff_ms, checkpoint_version=kept, files=tuple(files), pins=holding)
+    return LogCleanup(
+        cutoff_ms=cutoff_ms, checkpoint_version=oldest_version, files=tuple(files), pins=holding
+    )
 
 
 def _store_time_ms(listing: LogListing) -> int:
-    """When the store wrote the newest commit, or the newest checkpoint, which is mostly just now."""
+    """The time at which the store wrote the newest commit or checkpoint, usually moments ago."""
     newest = [file.info for file in listing.commits[-1:]]
     newest += [part for files in listing.checkpoints[-1:] for part in files.parts]
     return max((info.modified_ms for info in newest), default=0)
 
 
 def _is_sound(snapshot: Snapshot, files: CheckpointFiles) -> bool:
-    """Whether a checkpoint can be read: all that it replaces is about to be deleted."""
+    """True when every column of a checkpoint can be decoded: the log before it is about to be deleted."""
     try:
-        # What this machine has kept of it says nothing about what others can still read.
+        # A copy in this machine's cache would not prove that the stored file is readable.
         reader = CheckpointReader.open(without_cache(snapshot.store), files)
         protocol, metadata = checkpoint_protocol_and_metadata(reader)
-        # Readers decode what they need, so damage in any column is some reader's.
+        # Readers need different columns, so damage in any column would affect a reader.
         for part in {part.path: part for part in (*reader.parts, *reader.file_parts)}.values():
             part.decode_all()
     except CorruptLogError:

@@ -1,6 +1,7 @@
 """Writing log compaction files (PROTOCOL.md, "Log Compaction Files").
 
-Such a file stands for some commits in a row: what they leave behind, tombstones included. The commits stay.
+A log compaction file holds the reconciled actions of consecutive commits, including tombstones. The commits
+are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import orjson
 from delta_core.actions import Action
 from delta_core.actions.json_codec import action_to_json
 from delta_core.checkpoint.create_only import created
-from delta_core.checkpoint.preconditions import other_log
+from delta_core.checkpoint.preconditions import replaced_log_error
 from delta_core.errors import ConfigurationError, ObjectExistsError, VerificationError, VersionNotFoundError
 from delta_core.log.commit_reader import CommitData, read_commits
 from delta_core.log.listing import list_log
@@ -27,12 +28,13 @@ from delta_core.table_features.writer_kind import WriterKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactedLog:
-    """A log compaction file, written now or found.
+    """A log compaction file that was written, or that existed before.
 
     Attributes:
         path: the file.
-        first, last: the versions that it stands for.
-        num_actions: its lines; None where it was found.
+        first: the first version that it combines.
+        last: the last version that it combines.
+        num_actions: the number of its actions; None if the file existed before.
     """
 
     path: str
@@ -44,31 +46,32 @@ class CompactedLog:
 def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog | None:
     """Write the log compaction file of the commits from `first` to `last`, both included.
 
-    It is compared with them before it appears, and replaces none. Holds the commits in memory. Requests: a
-    listing, one for each commit, a look at the newest commit, one write.
+    The file is compared with the commits before it is written, and it replaces no file. The commits are held
+    in memory. Requests: one listing, one read for each commit, one check of the newest commit, one write.
 
     Args:
-        snapshot: of `last` or a later version.
+        snapshot: the table at `last` or a later version.
         first: the first version.
-        last: the last one, after `first`.
+        last: the last version, greater than `first`.
 
     Returns:
-        The file; None where the commits change nothing, as those of a vacuum, and there is nothing to write.
+        The file; None if the commits change nothing, as the commits of a vacuum, so no file is written.
 
     Raises:
-        ConfigurationError: the versions are none that follow one another, or later than the snapshot's.
+        ConfigurationError: the range does not hold two or more versions up to the snapshot's.
         VersionNotFoundError: a commit has been cleaned up.
-        UnsupportedTableFeatureError: the table has actions that we may not know.
-        StaleCommitError: the table at this place is no longer the snapshot's.
+        UnsupportedTableFeatureError: the table may have actions that this library does not support.
+        StaleCommitError: another table has replaced the snapshot's table at this location.
         CorruptLogError: a commit is damaged.
-        StorageError: it was not written, or that cannot be told.
+        VerificationError: the file would not be equivalent to the commits; it was not written.
+        StorageError: the file was not written, or may have been written.
     """
     snapshot.require_writable(writer_kind=WriterKind.CHECKPOINT, operation="compact the log")
     if not 0 <= first < last <= snapshot.version:
         raise ConfigurationError(
             f"The commits from {first} to {last} cannot be compacted.",
-            cause=f"A compaction stands for two versions or more, up to {snapshot.version}.",
-            fix="Pass a first version and a later last one that the snapshot has.",
+            cause=f"A log compaction file combines two or more versions, up to {snapshot.version}.",
+            fix="Pass a first version and a later last version, both up to the snapshot's version.",
         )
     store = snapshot.store
     listed = {item.version: item for item in list_log(store, from_version=first).commits}
@@ -83,12 +86,12 @@ def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog | 
     tail = replay_tail(commits)
     lines = [orjson.dumps(action, option=orjson.OPT_APPEND_NEWLINE) for action in _actions(tail)]
     if not lines:
-        # A file without any action is one that readers take for damaged.
+        # Readers would treat a file without any action as damaged.
         return None
     path = compaction_path(first, last)
     data = b"".join(lines)
     _require_equal(CommitData(version=last, path=path, data=data), tail)
-    replaced = other_log(snapshot)
+    replaced = replaced_log_error(snapshot)
     if replaced is not None:
         raise replaced
     try:
@@ -100,7 +103,7 @@ def compact_log(snapshot: Snapshot, *, first: int, last: int) -> CompactedLog | 
 
 
 def _actions(tail: Tail) -> Iterator[Mapping[str, Any]]:
-    """What commits leave behind; nothing in it is new to the table, so `dataChange` is false."""
+    """The reconciled actions of the commits. No data is new to the table, so `dataChange` is false."""
     others: list[Action] = [
         *(action for action in (tail.protocol, tail.metadata) if action is not None),
         *tail.transactions.values(),
@@ -113,12 +116,12 @@ def _actions(tail: Tail) -> Iterator[Mapping[str, Any]]:
 
 
 def _require_equal(compacted: CommitData, tail: Tail) -> None:
-    found = replay_tail([compacted])
-    if _comparable(found) != _comparable(tail):
+    replayed = replay_tail([compacted])
+    if _comparable(replayed) != _comparable(tail):
         raise VerificationError(
-            f"The log compaction {compacted.path!r} would not stand for its commits.",
-            cause="Read back, it leaves something else behind than they do.",
-            fix="Nothing was written. Report it with the commits: this is an error of deltaward.",
+            f"The log compaction file {compacted.path!r} would not be equivalent to its commits.",
+            cause="Its replay gives another state than the replay of the commits. It was not written.",
+            fix="Report this error of deltaward together with the commits.",
         )
 
 

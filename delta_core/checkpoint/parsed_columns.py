@@ -1,7 +1,7 @@
-"""Files' values in their columns' types, beside or instead of texts (PROTOCOL.md, "Checkpoints").
+"""Statistics and partition values as typed columns of a checkpoint (PROTOCOL.md, "Checkpoints").
 
-`stats_parsed` and `partitionValues_parsed` both go by physical name. A text that is not of its column's type
-is null there, as readers make it: what is not known skips nothing.
+`stats_parsed` and `partitionValues_parsed` use physical column names. A string that is not a valid value of
+its column's type becomes null. A null value is unknown, so readers skip no file because of it.
 """
 
 from __future__ import annotations
@@ -33,28 +33,27 @@ _TIGHT_BOUNDS = "tightBounds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedColumns:
-    """Which values a table's checkpoints have in their types.
+    """The typed columns of a table's checkpoints.
 
     Attributes:
-        leaves: the columns with statistics, by physical path.
-        partitions: the partition columns, by physical name.
-        says_tight: whether the statistics say if their bounds are tight, as those of tables with deletion
-            vectors do.
+        leaves: the types of the columns with statistics, by physical path.
+        partitions: the types of the partition columns, by physical name.
+        has_tight_bounds: whether the statistics contain `tightBounds`, as in tables with deletion vectors.
     """
 
     leaves: Mapping[Path, DataType] = field(default_factory=dict)
     partitions: Mapping[str, DataType] = field(default_factory=dict)
-    says_tight: bool = False
+    has_tight_bounds: bool = False
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> ParsedColumns:
-        """Those of a snapshot's table: only the columns that get statistics at all.
+        """The typed columns of a snapshot's table: only the columns for which statistics are collected.
 
-        The columns that the table is clustered by are among them, whatever the properties say.
+        Clustering columns are always included, independent of the table's properties.
         """
         schema, mapping = snapshot.schema, snapshot.column_mapping
         every = every_leaf(schema, snapshot.properties, partition_columns=snapshot.partition_columns)
-        wanted = {
+        collected = {
             leaf.path
             for leaf in stats_leaves(
                 schema, snapshot.properties, partition_columns=snapshot.partition_columns
@@ -64,17 +63,17 @@ class ParsedColumns:
         physical = {leaf.path: mapping.physical_path(leaf.path, schema) for leaf in every}
         partitions = {}
         for name in snapshot.partition_columns:
-            found = schema.find(name)
-            if found is not None:
-                partitions[mapping.physical_name(found)] = found.data_type
+            column = schema.find(name)
+            if column is not None:
+                partitions[mapping.physical_name(column)] = column.data_type
         return cls(
             leaves={
                 physical[leaf.path]: leaf.data_type
                 for leaf in every
-                if leaf.path in wanted or physical[leaf.path] in clustered
+                if leaf.path in collected or physical[leaf.path] in clustered
             },
             partitions=partitions,
-            says_tight="deletionVectors" in writer_features(snapshot.protocol),
+            has_tight_bounds="deletionVectors" in writer_features(snapshot.protocol),
         )
 
     @property
@@ -84,13 +83,13 @@ class ParsedColumns:
 
     @property
     def partition_type(self) -> pa.StructType | None:
-        """The type of `partitionValues_parsed`; None where the table is not partitioned."""
+        """The type of `partitionValues_parsed`; None if the table is not partitioned."""
         if not self.partitions:
             return None
         return pa.struct([(name, type_to_arrow(kind)) for name, kind in self.partitions.items()])
 
     def added_to(self, files: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of LIVE_FILE_SCHEMA with the columns besides."""
+        """A batch of LIVE_FILE_SCHEMA with the typed columns appended."""
         files = files.append_column(PARSED_STATISTICS, self._statistics(files.column("stats")))
         if self.partitions:
             parsed = self._partition_values(files.column("partition_values"))
@@ -113,7 +112,7 @@ class ParsedColumns:
             for name, side in (("minValues", minimums), ("maxValues", maximums), ("nullCount", nulls))
             if side
         }
-        if self.says_tight:
+        if self.has_tight_bounds:
             tree[_TIGHT_BOUNDS] = _tight_bounds(strings)
         return _struct(tree, mask=pc.is_null(strings))
 
@@ -126,15 +125,15 @@ class ParsedColumns:
 
 def _clustered_by(snapshot: Snapshot) -> frozenset[Path]:
     try:
-        found = clustering_of(snapshot)
+        clustering = clustering_of(snapshot)
     except InvalidTableError:
-        # What cannot be read asks for no statistics; that it cannot is said where it is needed.
+        # Without valid clustering columns no statistics are needed. Code that needs them raises the error.
         return frozenset()
-    return frozenset(() if found is None else found.columns)
+    return frozenset(() if clustering is None else clustering.columns)
 
 
 def _parsed_strings(strings: pa.StringArray, kind: DataType) -> pa.Array:
-    """Texts in their column's type, each distinct one parsed once."""
+    """Strings as values of their column's type. Each distinct string is parsed once."""
     coded = strings.dictionary_encode()
     try:
         distinct = parse_column(coded.dictionary, kind)
@@ -145,15 +144,15 @@ def _parsed_strings(strings: pa.StringArray, kind: DataType) -> pa.Array:
     return distinct.take(coded.indices)
 
 
-def _parsed_or_null(text: pa.StringScalar, kind: DataType) -> pa.Array:
+def _parsed_or_null(string: pa.StringScalar, kind: DataType) -> pa.Array:
     try:
-        return parse_column(pa.array([text.as_py()], pa.string()), kind)
+        return parse_column(pa.array([string.as_py()], pa.string()), kind)
     except CorruptLogError:
         return pa.nulls(1, type_to_arrow(kind))
 
 
 def _tight_bounds(strings: pa.StringArray) -> pa.BooleanArray:
-    """Whether a file's bounds are tight, where its statistics say so."""
+    """The `tightBounds` of each file's statistics; null if they do not contain it."""
     stated: list[bool | None] = [None] * len(strings)
     mentions = pc.fill_null(pc.match_substring(strings, _TIGHT_BOUNDS), False)
     for row in pc.indices_nonzero(mentions).to_pylist():
@@ -161,8 +160,8 @@ def _tight_bounds(strings: pa.StringArray) -> pa.BooleanArray:
             document = orjson.loads(strings[row].as_py())
         except orjson.JSONDecodeError:
             continue
-        said = document.get(_TIGHT_BOUNDS) if isinstance(document, dict) else None
-        stated[row] = said if isinstance(said, bool) else None
+        value = document.get(_TIGHT_BOUNDS) if isinstance(document, dict) else None
+        stated[row] = value if isinstance(value, bool) else None
     return pa.array(stated, pa.bool_())
 
 

@@ -1,4 +1,4 @@
-"""Whether a checkpoint may be written of a snapshot: its log is still the table's, and undamaged."""
+"""Preconditions of a checkpoint: the snapshot's log has not been replaced and agrees with its checksum."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.log_tail_guard import log_replaced
 
 
-def other_log(snapshot: Snapshot) -> StaleCommitError | None:
-    """The reason why the log is another table's now, or None. One request."""
+def replaced_log_error(snapshot: Snapshot) -> StaleCommitError | None:
+    """The error to raise if another table's log has replaced the snapshot's log, else None. One request."""
     version_file = snapshot.segment.version_file
     if version_file is None:
         return None
     return log_replaced(snapshot.store, version_file, clock=snapshot.clock)
 
 
-def require_as_its_checksum_says(snapshot: Snapshot) -> None:
-    """Refuse a version that is not what its checksum says.
+def require_checksum_agreement(snapshot: Snapshot) -> None:
+    """Refuse a version that contradicts its checksum.
 
-    Log cleanup would make the checkpoint the only account of it.
+    After a log cleanup its checkpoint would be the only record of the version.
 
     Raises:
-        VerificationError: naming the differences.
+        VerificationError: the version contradicts its checksum; the cause lists the differences.
     """
     if snapshot.checksum_discrepancies:
         raise VerificationError(
-            f"No checkpoint is written of version {snapshot.version}: it is not what its checksum says.",
-            cause="; ".join(snapshot.checksum_discrepancies),
+            f"Cannot write a checkpoint of version {snapshot.version}: the version contradicts its checksum.",
+            cause=f"The differences are: {'; '.join(snapshot.checksum_discrepancies)}.",
             fix="Restore the log from a backup, or delete the checksum if the log is right.",
         )

@@ -1,11 +1,11 @@
-"""What `checkpointProtection` asks of who cleans up a log (the protocol's RFC "Checkpoint Protection").
+"""The rules of the table feature `checkpointProtection` for log cleanup (RFC "Checkpoint Protection").
 
-A feature that was dropped may still be in use in older versions. Clients that do not know it read the table
-from a checkpoint behind them, as long as that one is there. So the log before
-`delta.requireCheckpointProtectionBeforeVersion` goes at once, or bit by bit only by who knows every protocol
-in what is deleted. A clean-up of ours writes no checkpoint, and deletes none behind the version that it cuts
-at; by that alone the rule would let it. It looks at the protocols all the same: what it does not know may ask
-something of a clean-up.
+Versions before a feature was dropped may still use the feature. Clients that do not support it read the table
+from a later checkpoint, as long as that checkpoint exists. Therefore the log before
+`delta.requireCheckpointProtectionBeforeVersion` must be deleted in one step, or in several steps only by a
+client that supports every protocol in the deleted part. Log cleanup here writes no checkpoint and deletes no
+checkpoint after the version at which it stops, which the rule allows without a check of protocols. The
+protocols are checked nevertheless, since an unknown feature may have requirements for cleanup.
 """
 
 from __future__ import annotations
@@ -32,50 +32,50 @@ _COMMITS_AT_ONCE = 64
 
 
 def protected_before(snapshot: Snapshot) -> int:
-    """The version before which the log is kept together; 0 where it is not. No request.
+    """The version before which the log is protected; 0 without protection. No request.
 
-    A property that is no number protects all of the log: nobody knows what is meant.
+    A property that is not a number protects the whole log, since its meaning is unknown.
     """
     if _FEATURE not in supported_features(snapshot.protocol):
         return 0
-    text = snapshot.metadata.configuration.get(CHECKPOINT_PROTECTION, "0").strip()
-    return int(text) if text.isascii() and text.isdecimal() else sys.maxsize
+    value = snapshot.metadata.configuration.get(CHECKPOINT_PROTECTION, "0").strip()
+    return int(value) if value.isascii() and value.isdecimal() else sys.maxsize
 
 
-def may_cut_at(snapshot: Snapshot, listing: LogListing, version: int) -> bool:
-    """Whether the log before a version may be deleted, and no more of it.
+def may_delete_log_before(snapshot: Snapshot, listing: LogListing, version: int) -> bool:
+    """True when the log before a version, and no other part of it, may be deleted.
 
-    Where the version lies in the protected part, every commit and checkpoint that would go is read, and the
-    version's own; nothing is otherwise.
+    If the version lies in the protected part, the function reads every commit and checkpoint that would be
+    deleted, and those of the version. Otherwise it reads nothing.
 
     Args:
         snapshot: the newest version of the table.
         listing: its whole log.
-        version: of the checkpoint that stays.
+        version: the version of the checkpoint that stays.
     """
     if version >= protected_before(snapshot):
         return True
     try:
-        return all(_is_known(protocol) for protocol in _protocols(snapshot.store, listing, version))
+        return all(_is_supported(protocol) for protocol in _protocols(snapshot.store, listing, version))
     except (CorruptLogError, ObjectNotFoundError):
-        return False  # what is damaged, or was just deleted by somebody else, says nothing
+        return False  # the protocol of a file that is damaged or was just deleted is unknown
 
 
 def _protocols(store: LogStore, listing: LogListing, version: int) -> Iterator[Protocol]:
     for files in listing.checkpoints:
         if files.version <= version:
-            found, _ = checkpoint_protocol_and_metadata(CheckpointReader.open(store, files))
-            if found is not None:
-                yield found
+            protocol, _ = checkpoint_protocol_and_metadata(CheckpointReader.open(store, files))
+            if protocol is not None:
+                yield protocol
     commits = [file for file in listing.commits if file.version <= version]
     for start in range(0, len(commits), _COMMITS_AT_ONCE):
         for commit in read_commits(store, commits[start : start + _COMMITS_AT_ONCE]):
-            found, _ = commit.protocol_and_metadata()
-            if found is not None:
-                yield found
+            protocol, _ = commit.protocol_and_metadata()
+            if protocol is not None:
+                yield protocol
 
 
-def _is_known(protocol: Protocol) -> bool:
+def _is_supported(protocol: Protocol) -> bool:
     return (
         protocol.min_reader_version <= MAX_READER_VERSION
         and protocol.min_writer_version <= MAX_WRITER_VERSION

@@ -1,8 +1,8 @@
-"""What a checkpoint holds, and whether it may be deleted.
+"""Reading the contents of a checkpoint, and the check whether the checkpoint may be deleted.
 
-A checkpoint may be all that is left of the versions before it, and another writer may have put its own
-under the same name at any time. So one is deleted only while it is known to be ours, and the log is read
-without it.
+A checkpoint may be the only record of the versions before it. Another writer may replace it at any time with
+a checkpoint of the same name. So a checkpoint is deleted only when it is still the one that this process
+wrote and the table can be read without it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ from delta_core.storage.log_store import LogStore, ObjectInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorTotals:
-    """The deletion vectors of files, summed: no two sets of vectors that a mistake makes have them equal.
+    """Sums over the deletion vectors of files, to compare two sets of deletion vectors.
 
     Attributes:
-        count: how many files have one.
-        cardinality, size_bytes, offsets: their rows, their bytes and where they begin, together.
+        count: number of files with a deletion vector.
+        cardinality: total number of deleted rows.
+        size_bytes: total size of the deletion vectors.
+        offsets: sum of the offsets of the deletion vectors in their files.
     """
 
     count: int = 0
@@ -46,7 +48,7 @@ class DeletionVectorTotals:
 
     @classmethod
     def of(cls, dvs: pa.StructArray) -> DeletionVectorTotals:
-        """Those of a column of DELETION_VECTOR_TYPE, null where a file has none."""
+        """The totals of a column of DELETION_VECTOR_TYPE; null means a file without a deletion vector."""
         sums = {
             name: pc.sum(pc.struct_field(dvs, name)).as_py() or 0
             for name in ("cardinality", "size_in_bytes", "offset")
@@ -69,15 +71,16 @@ class DeletionVectorTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a checkpoint was found to hold.
+    """The contents of a checkpoint, as read from its files.
 
     Attributes:
-        num_rows: its actions of every kind, those in sidecars included.
-        num_sidecar_actions: those in sidecars.
-        num_files: how many files it consists of.
-        size_bytes: their sizes together.
-        num_add_files, total_bytes: the live files, and their sizes together.
-        vectors: their deletion vectors.
+        num_rows: number of actions of every kind, including those in sidecars.
+        num_sidecar_actions: number of actions in sidecars.
+        num_files: number of files of the checkpoint, including sidecars.
+        size_bytes: total size of the checkpoint's files.
+        num_add_files: number of live files.
+        total_bytes: total size of the live files.
+        dvs: totals of the live files' deletion vectors.
         transactions: versions by application id.
         domains: configurations by domain.
     """
@@ -95,48 +98,58 @@ class Contents:
     domains: Mapping[str, str]
 
     def difference(self, snapshot: Snapshot) -> str | None:
-        """Where it is not the snapshot's state, or None.
+        """The first difference between the checkpoint and the snapshot's state; None when they agree.
 
-        Tombstones and application transactions expire, so two sound checkpoints may differ in them: one may
-        lack what expires, and no more.
+        Tombstones and application transactions expire, so two valid checkpoints may differ in them. The
+        checkpoint may lack expiring transactions; any other difference is reported.
         """
         files = snapshot.files
         if (self.num_add_files, self.total_bytes) != (files.num_files, files.total_bytes):
             return (
-                f"Expected {files.num_files} files of {files.total_bytes} bytes, read back "
-                f"{self.num_add_files} of {self.total_bytes}."
+                f"The version has {files.num_files} files of {files.total_bytes} bytes, the checkpoint "
+                f"{self.num_add_files} files of {self.total_bytes} bytes."
             )
         if self.protocol != snapshot.protocol:
-            return f"Its protocol is {self.protocol}, and the version's is {snapshot.protocol}."
+            return f"The protocol of the checkpoint is {self.protocol}, of the version {snapshot.protocol}."
         if self.metadata != snapshot.metadata:
-            return "Its metadata is not the version's."
+            return "The metadata of the checkpoint differs from the metadata of the version."
         dvs = deletion_vector_totals(snapshot)
         if self.dvs != dvs:
-            return f"Expected deletion vectors of {dvs}, read back {self.dvs}."
+            return f"The deletion vectors of the version have the totals {dvs}, of the checkpoint {self.dvs}."
         return self._of_transactions(snapshot) or self._of_domains(snapshot)
 
     def _of_transactions(self, snapshot: Snapshot) -> str | None:
         expire = snapshot.properties.set_transaction_retention_ms is not None
-        found = dict(self.transactions)
-        for name, wanted in snapshot.transactions.items():
-            version = found.pop(name, None)
-            may_lack = expire and wanted.last_updated_ms is not None
-            if version != wanted.version and not (version is None and may_lack):
-                return f"Application {name!r} is at version {wanted.version}, read back {version}."
-        return f"It has the application {next(iter(found))!r}, the version has not." if found else None
+        unmatched = dict(self.transactions)
+        for name, expected in snapshot.transactions.items():
+            version = unmatched.pop(name, None)
+            may_lack = expire and expected.last_updated_ms is not None
+            if version != expected.version and not (version is None and may_lack):
+                return (
+                    f"The application {name!r} has the version {expected.version} in the table, {version} "
+                    "in the checkpoint."
+                )
+        if not unmatched:
+            return None
+        return (
+            f"The checkpoint has the application {next(iter(unmatched))!r}, which the version does not have."
+        )
 
     def _of_domains(self, snapshot: Snapshot) -> str | None:
-        wanted = {name: domain.configuration for name, domain in snapshot.domain_metadata.items()}
-        if self.domains == wanted:
+        expected = {name: domain.configuration for name, domain in snapshot.domain_metadata.items()}
+        if self.domains == expected:
             return None
-        other = sorted(
-            name for name in {*wanted, *self.domains} if wanted.get(name) != self.domains.get(name)
+        differing = sorted(
+            name for name in {*expected, *self.domains} if expected.get(name) != self.domains.get(name)
         )
-        return f"The domain metadata of {', '.join(other)} is not the version's."
+        return f"The domain metadata of {', '.join(differing)} differs from the version's."
 
 
 def deletion_vector_totals(snapshot: Snapshot) -> DeletionVectorTotals:
-    """The deletion vectors of a version's live files. Decodes their column if there may be one."""
+    """The totals of the deletion vectors of a version's live files.
+
+    Decodes the column `deletion_vector`, unless the version is known to have no deletion vectors.
+    """
     total = DeletionVectorTotals()
     if snapshot.files.has_deletion_vectors:
         for batch in snapshot.files.batches(["deletion_vector"]):
@@ -145,15 +158,15 @@ def deletion_vector_totals(snapshot: Snapshot) -> DeletionVectorTotals:
 
 
 def read_contents(store: LogStore, files: CheckpointFiles, *, decode_all: bool = False) -> Contents:
-    """Read a checkpoint: its footers and a few columns; past a cache, which may have another one.
+    """Read a checkpoint: its footers and a few columns. Bypasses the cache, which may hold an older file.
 
     Args:
         store: the table's store.
-        files: the checkpoint's.
-        decode_all: decode the other columns, too; for one that somebody else has written.
+        files: the checkpoint's files.
+        decode_all: decode the other columns, too; for a checkpoint of another writer.
 
     Raises:
-        CorruptLogError: it cannot be read.
+        CorruptLogError: the checkpoint cannot be read.
     """
     reader = CheckpointReader.open(without_cache(store), files)
     if decode_all:
@@ -194,13 +207,13 @@ def _deletion_vectors(rows: pa.StructArray, part: CheckpointPart) -> pa.StructAr
     try:
         return deletion_vectors(pc.struct_field(rows, "deletionVector"))
     except (pa.ArrowException, KeyError, TypeError) as error:
-        raise damaged_checkpoint(part.path, f"add.deletionVector: {error}") from error
+        raise damaged_checkpoint(part.path, f"The column add.deletionVector is invalid: {error}.") from error
 
 
-def latest_without(store: LogStore, path: str) -> int | None:
-    """The newest version that the log is read to without a checkpoint; one listing.
+def latest_version_without(store: LogStore, path: str) -> int | None:
+    """The newest version that can be read without the checkpoint at `path`. One listing.
 
-    -1 when nothing else is in the log, None when versions are missing then.
+    -1 when the log holds nothing else; None when commits are missing without the checkpoint.
     """
     listing = list_log(store)
     others = [item.version for item in listing.checkpoints if path not in item.names]
@@ -210,17 +223,17 @@ def latest_without(store: LogStore, path: str) -> int | None:
     return latest if sum(version > after for version in commits) == latest - after else None
 
 
-def delete_unchanged(store: LogStore, info: ObjectInfo) -> bool:
-    """Delete an object if it is still the one that was seen. Two requests.
+def delete_if_unchanged(store: LogStore, info: ObjectInfo) -> bool:
+    """Delete an object if it has not changed since `info` was read. Two requests.
 
     Returns:
-        False when it is another one now, or gone.
+        False when the object was replaced or deleted.
     """
     try:
-        found = store.head(info.path)
+        current = store.head(info.path)
     except ObjectNotFoundError:
         return False
-    if found != info or found.etag != info.etag:
+    if current != info or current.etag != info.etag:
         return False
     store.delete(info.path)
     return True

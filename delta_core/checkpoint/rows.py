@@ -1,6 +1,6 @@
 """The rows of a version's checkpoint (PROTOCOL.md, "Checkpoints", "Action Reconciliation").
 
-They are made group by group, so that writing them takes no memory that grows with the table.
+The rows are created one row group at a time, so that the memory for writing does not grow with the table.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.parquet_output import parquet_writer
 from delta_core.table_features.parquet_format import ParquetFormat
 
-# Readers work a row group at a time: large enough for little overhead, small enough for little memory.
+# Readers process one row group at a time: large enough for little overhead, small enough for little memory.
 ROW_GROUP_ROWS = 65_536
 
-# So many files are parsed together, and so many times that are in memory.
+# The number of files that are parsed together. Up to _MAX_THREADS + 1 such batches are in memory.
 _PIECE_ROWS = 32_768
 _MAX_THREADS = 4
 
-# Values that hardly ever occur again. Arrow fills a dictionary with them until it is too large, and then
-# encodes what it has once more.
+# Columns with mostly distinct values. With dictionary encoding, Arrow would fill a dictionary until it is too
+# large, and then encode the same values again without it.
 _UNIQUE = frozenset(
     {
         "add.path",
@@ -51,8 +51,8 @@ class CheckpointRows:
     """The rows of a snapshot's checkpoint.
 
     Attributes:
-        snapshot: whose.
-        parsed: what its files have in columns' types; None where the table does not want that.
+        snapshot: the version.
+        parsed: the columns of parsed values; None if the table's properties do not ask for them.
     """
 
     snapshot: Snapshot
@@ -60,13 +60,13 @@ class CheckpointRows:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> CheckpointRows:
-        """Those that the table's properties ask for."""
-        wanted = snapshot.properties.write_stats_as_struct
-        return cls(snapshot=snapshot, parsed=ParsedColumns.of(snapshot) if wanted else None)
+        """The rows of a snapshot, with the columns that the table's properties ask for."""
+        with_parsed = snapshot.properties.write_stats_as_struct
+        return cls(snapshot=snapshot, parsed=ParsedColumns.of(snapshot) if with_parsed else None)
 
     @property
     def schema(self) -> pa.Schema:
-        """Their columns."""
+        """The schema of the rows."""
         return checkpoint_schema(
             with_json_statistics=self.snapshot.properties.write_stats_as_json,
             statistics=None if self.parsed is None else self.parsed.statistics_type,
@@ -74,30 +74,30 @@ class CheckpointRows:
         )
 
     @property
-    def encoded(self) -> ParquetFormat:
-        """What their files are written with."""
+    def parquet_format(self) -> ParquetFormat:
+        """The Parquet options of the checkpoint's files, from the table's properties."""
         return ParquetFormat.of_log(self.snapshot.properties)
 
     def other_actions(self) -> list[Protocol | Metadata | SetTransaction | DomainMetadata]:
-        """All that are no files, without expired application transactions."""
+        """All actions other than file actions, without expired application transactions."""
         snapshot = self.snapshot
         transactions = unexpired_transactions(snapshot)
         return [snapshot.protocol, snapshot.metadata, *transactions, *snapshot.domain_metadata.values()]
 
     def file_groups(self) -> Iterator[pa.Table]:
-        """The live files, and then the tombstones that have not expired, ROW_GROUP_ROWS at a time.
+        """The live files and then the unexpired tombstones, in groups of ROW_GROUP_ROWS.
 
-        The next rows are made while the caller writes those that it has: decoding keeps one core busy and
-        encoding another. Close the iterator to stop early.
+        Another thread creates the next group while the caller writes the current one, so that decoding and
+        encoding run on two cores. Close the iterator to stop early.
 
         Raises:
-            CorruptLogError: the checkpoint that the version is read from cannot be decoded.
+            CorruptLogError: the checkpoint from which the version is read cannot be decoded.
         """
         return _ahead(_grouped(self._file_rows()))
 
     def _file_rows(self) -> Iterator[pa.RecordBatch]:
         schema = self.schema
-        files = self.snapshot.files.passing(rows=_PIECE_ROWS)
+        files = self.snapshot.files.stream_batches(rows=_PIECE_ROWS)
         for batch in files if self.parsed is None else _parsed(files, self.parsed):
             yield add_rows(batch, schema)
         for batch in self.snapshot.tombstones().to_batches():
@@ -116,7 +116,7 @@ def unexpired_transactions(snapshot: Snapshot) -> list[SetTransaction]:
 
 
 def _parsed(files: Iterator[pa.RecordBatch], columns: ParsedColumns) -> Iterator[pa.RecordBatch]:
-    """Batches with what is parsed, in their order. Parsing keeps one core busy; several batches, several."""
+    """The batches with their parsed columns, in the same order. Several batches are parsed in parallel."""
     waiting: deque[Future[pa.RecordBatch]] = deque()
     threads = min(_MAX_THREADS, os.cpu_count() or 1)
     with ThreadPoolExecutor(threads, "deltaward-parsing") as pool:
@@ -129,17 +129,17 @@ def _parsed(files: Iterator[pa.RecordBatch], columns: ParsedColumns) -> Iterator
 
 
 def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Small batches together, so that row groups are neither many nor larger than ROW_GROUP_ROWS.
+    """Tables of ROW_GROUP_ROWS rows each, the last one shorter.
 
-    They are not joined to one: a copy of every column would take as long as some of the encoding.
+    The batches stay separate chunks, since a copy of every column would cost a part of the encoding time.
     """
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         while rows + batch.num_rows >= ROW_GROUP_ROWS:
-            taken = ROW_GROUP_ROWS - rows
-            yield pa.Table.from_batches([*waiting, batch.slice(0, taken)])
-            batch = batch.slice(taken)
+            missing = ROW_GROUP_ROWS - rows
+            yield pa.Table.from_batches([*waiting, batch.slice(0, missing)])
+            batch = batch.slice(missing)
             waiting, rows = [], 0
         if batch.num_rows:
             waiting.append(batch)
@@ -149,20 +149,20 @@ def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _ahead(groups: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same, the next one made by another thread while the caller has this one."""
+    """The same groups; another thread creates the next one while the caller uses the current one."""
     with ThreadPoolExecutor(1, "deltaward-checkpoint-rows") as pool:
-        coming = pool.submit(next, groups, None)
-        while (group := coming.result()) is not None:
-            coming = pool.submit(next, groups, None)
+        upcoming = pool.submit(next, groups, None)
+        while (group := upcoming.result()) is not None:
+            upcoming = pool.submit(next, groups, None)
             yield group
 
 
 def _repeating(schema: pa.Schema) -> list[str]:
-    """The leaves with values that occur again: a dictionary of paths is work for nothing."""
+    """The leaves whose values repeat, so that a dictionary saves space."""
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema, store_schema=False).close()
-    found = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
-    leaves = (found.column(index).path for index in range(len(found)))
+    parquet_schema = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+    leaves = (parquet_schema.column(index).path for index in range(len(parquet_schema)))
     return [leaf for leaf in leaves if leaf not in _UNIQUE and not leaf.startswith(_UNIQUE_BELOW)]
 
 
@@ -171,28 +171,28 @@ def write_parquet(
     schema: pa.Schema,
     groups: Iterable[pa.RecordBatch | pa.Table],
     *,
-    encoded: ParquetFormat = _PLAIN,
+    parquet_format: ParquetFormat = _PLAIN,
 ) -> int:
-    """Write rows as they come, a row group for each part that is not longer than ROW_GROUP_ROWS.
+    """Write rows as they arrive; each group of up to ROW_GROUP_ROWS rows becomes one row group.
 
     Args:
-        sink: where to.
-        schema: of the rows.
+        sink: the output.
+        schema: the schema of the rows.
         groups: the rows.
-        encoded: how, by the table's properties.
+        parquet_format: the Parquet options, from the table's properties.
 
     Returns:
-        How many rows.
+        The number of rows.
     """
     num_rows = 0
     with parquet_writer(
-        # The schema in Arrow's own form only makes the footer larger.
+        # The Arrow schema in the footer would only make the footer larger.
         sink,
         schema,
         use_dictionary=_repeating(schema),
         store_schema=False,
         write_page_checksum=True,
-        **encoded.writer_options(),
+        **parquet_format.writer_options(),
     ) as writer:
         for group in groups:
             writer.write(group, row_group_size=ROW_GROUP_ROWS)

@@ -1,6 +1,7 @@
-"""Sidecars: the files of a checkpoint, in Parquet files beside it (PROTOCOL.md, "Sidecar Files").
+"""Sidecars: Parquet files with the file actions of a V2 checkpoint (PROTOCOL.md, "Sidecar Files").
 
-Each is streamed, so that memory does not grow with the table; nobody reads one before a checkpoint names it.
+Each sidecar is streamed, so memory does not grow with the table. Readers ignore a sidecar until a checkpoint
+refers to it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from delta_core.checkpoint.create_only import created_by_us
+from delta_core.checkpoint.create_only import created_with_unique_name
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
 from delta_core.errors import DeltaError
 from delta_core.log.log_path import sidecar_path
@@ -23,7 +24,7 @@ _COLUMNS = ["add", "remove"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sidecar:
-    """A sidecar that was written, and how many actions it holds."""
+    """A sidecar that was written, and the number of its actions."""
 
     info: ObjectInfo
     num_actions: int
@@ -32,15 +33,15 @@ class Sidecar:
 def write_sidecars(rows: CheckpointRows, *, max_actions: int) -> list[Sidecar]:
     """Write a version's files and tombstones to new sidecars, one after the other.
 
-    What an attempt that fails has written is deleted, as far as possible; what stays is nobody's, and goes
-    with a later log cleanup. Two requests for each.
+    When an attempt fails, the function deletes the sidecars that it has written, as far as possible. A later
+    log cleanup deletes the others. Two requests for each sidecar.
 
     Args:
-        rows: whose.
-        max_actions: how many actions a sidecar may hold.
+        rows: the rows of the version's checkpoint.
+        max_actions: the maximum number of actions in one sidecar.
 
     Raises:
-        StorageError: one was not written, or that cannot be told.
+        StorageError: a sidecar was not written, or may have been written.
     """
     store, version = rows.snapshot.store, rows.snapshot.version
     schema = pa.schema([rows.schema.field(name) for name in _COLUMNS])
@@ -50,9 +51,9 @@ def write_sidecars(rows: CheckpointRows, *, max_actions: int) -> list[Sidecar]:
     try:
         while not batches.exhausted:
             paths.append(sidecar_path(version, len(paths) + 1, uuid4()))
-            with created_by_us(store, paths[-1], clock=rows.snapshot.clock) as sink:
+            with created_with_unique_name(store, paths[-1], clock=rows.snapshot.clock) as sink:
                 num_actions = write_parquet(
-                    sink, schema, batches.next_rows(max_actions), encoded=rows.encoded
+                    sink, schema, batches.next_rows(max_actions), parquet_format=rows.parquet_format
                 )
             written.append(Sidecar(info=store.head(paths[-1]), num_actions=num_actions))
     except BaseException:
@@ -62,14 +63,14 @@ def write_sidecars(rows: CheckpointRows, *, max_actions: int) -> list[Sidecar]:
 
 
 def delete_sidecars(store: LogStore, paths: Sequence[str]) -> None:
-    """Delete sidecars that no checkpoint names. What cannot be deleted is in nobody's way."""
+    """Delete sidecars that no checkpoint refers to. Failures are ignored: log cleanup deletes the rest."""
     for path in paths:
         with suppress(DeltaError):
             store.delete(path)
 
 
 class _Cut:
-    """Groups of rows, so many rows at a time."""
+    """Groups of rows, divided into parts with a given number of rows."""
 
     def __init__(self, groups: Iterator[pa.Table]) -> None:
         self._groups = groups
@@ -77,11 +78,11 @@ class _Cut:
 
     @property
     def exhausted(self) -> bool:
-        """Whether there is no row any more."""
+        """True when no row is left."""
         return self._next is None
 
     def next_rows(self, count: int) -> Iterator[pa.Table]:
-        """The next rows, as many as that or all that are left."""
+        """The next `count` rows, or all that are left."""
         while self._next is not None and count:
             taken = self._next.slice(0, count)
             rest = self._next.slice(taken.num_rows)

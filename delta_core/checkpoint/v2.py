@@ -1,7 +1,8 @@
-"""Checkpoints of the V2 spec: a manifest, and the files in sidecars (PROTOCOL.md, "V2 Spec").
+"""Checkpoints of the V2 spec: a manifest, and file actions in sidecars (PROTOCOL.md, "V2 Spec").
 
-The sidecars are written first and the manifest that names them last, so that a reader finds all of it or
-nothing. Manifests have names of their own, so no two writers meet; it is read back before the hint names it.
+The sidecars are written first and the manifest that refers to them last, so a reader finds the whole
+checkpoint or nothing. Manifests have unique names, so writers cannot overwrite each other. The checkpoint is
+read back before `_last_checkpoint` refers to it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ import orjson
 from delta_core.actions.checkpoint_schema import MANIFEST_SCHEMA_FIELDS, json_rows
 from delta_core.actions.json_codec import action_to_json
 from delta_core.checkpoint.classic import CheckpointInfo, checkpoint_info
-from delta_core.checkpoint.create_only import NOTHING_WRITTEN, created, created_by_us
+from delta_core.checkpoint.create_only import NOTHING_WRITTEN, created, created_with_unique_name
 from delta_core.checkpoint.hint import point_hint_to
-from delta_core.checkpoint.preconditions import other_log, require_as_its_checksum_says
-from delta_core.checkpoint.read_back import Contents, delete_unchanged, latest_without, read_contents
+from delta_core.checkpoint.preconditions import replaced_log_error, require_checksum_agreement
+from delta_core.checkpoint.read_back import (
+    Contents,
+    delete_if_unchanged,
+    latest_version_without,
+    read_contents,
+)
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
 from delta_core.checkpoint.sidecars import Sidecar, delete_sidecars, write_sidecars
 from delta_core.errors import (
@@ -39,24 +45,24 @@ from delta_core.table_features.writer_kind import WriterKind
 FEATURE = "v2Checkpoint"
 
 SIDECAR_ACTIONS = 262_144
-"""So many files go into a sidecar: four row groups, and forty sidecars for ten million files."""
+"""Default number of actions in a sidecar: four row groups; forty sidecars for ten million files."""
 
-# Old readers find only checkpoints with classic names, and learn from them that they cannot read the table.
+# Old readers find only checkpoints with classic names, which show them that they cannot read the table.
 _CLASSIC_NAME_EVERY = 10
 
-# More than that does not go into the hint, as with delta-spark.
+# Longer lists are omitted from the hint, as in delta-spark.
 _HINTED = 30
 
 
 class ManifestForm(StrEnum):
-    """How a manifest is written; the value is its suffix."""
+    """The file format of a manifest; the value is the file name's suffix."""
 
     PARQUET = "parquet"
     JSON = "json"
 
 
 def supports_v2(snapshot: Snapshot) -> bool:
-    """Whether the table's protocol allows checkpoints of the V2 spec."""
+    """True when the table's protocol lists the feature for V2 checkpoints."""
     listed = reader_features(snapshot.protocol) & writer_features(snapshot.protocol)
     return FEATURE in listed
 
@@ -67,42 +73,43 @@ def write_v2_checkpoint(
     form: ManifestForm = ManifestForm.PARQUET,
     sidecar_actions: int = SIDECAR_ACTIONS,
 ) -> CheckpointInfo:
-    """Write a checkpoint of the V2 spec of a snapshot's version, read it back, and point the hint at it.
+    """Write a V2 checkpoint of a snapshot's version, read it back, and update `_last_checkpoint`.
 
-    Where the version has a checkpoint that can be read, of whichever spec, that one stays and is what is
-    reported, and what the hint names. Every tenth one, by the table's checkpoint interval, has the classic
-    name, where that is free and the manifest Parquet. Requests: a look at the version's commit before and
-    after, one listing, two for each sidecar, one write; reading back takes a footer and a few columns of each
-    file; the hint.
+    If the version has a readable classic or V2 checkpoint already, that one is kept and returned, and the
+    hint refers to it. Every tenth checkpoint, by the table's checkpoint interval, gets the classic name, if
+    that name is free and the manifest is Parquet.
+
+    Requests: one check of the version's commit before and one after, one listing, two requests for each
+    sidecar, and one write. Reading back takes the footer and a few columns of each file. Then the hint.
 
     Args:
         snapshot: the version.
-        form: what the manifest is written as.
-        sidecar_actions: how many files and tombstones a sidecar holds at most.
+        form: the file format of the manifest.
+        sidecar_actions: the maximum number of files and tombstones in a sidecar.
 
     Raises:
-        UnsupportedTableFeatureError: the table does not list the feature, or uses what a checkpoint of ours
-            cannot hold.
-        StaleCommitError: the table at this place is no longer the snapshot's.
-        VerificationError: the version is not what its checksum says; or the checkpoint there is of another
-            state; or what was read back is not what was written: it is then deleted, with its sidecars, if
-            the log is read without it.
-        StorageError: it was not written, or that cannot be told.
+        UnsupportedTableFeatureError: the table does not list the feature, or uses a feature whose checkpoints
+            this library cannot write.
+        StaleCommitError: another table has replaced the snapshot's table at this location.
+        VerificationError: the version contradicts its checksum; or an existing checkpoint has another state;
+            or the checkpoint that was read back is not the one that was written. In the last case it is
+            deleted together with its sidecars, if the table can be read without it.
+        StorageError: the checkpoint was not written, or may have been written.
     """
     snapshot.require_writable(writer_kind=WriterKind.CHECKPOINT, operation="write a checkpoint")
     if not supports_v2(snapshot):
         raise UnsupportedTableFeatureError(
             f"Cannot write a checkpoint of the V2 spec: the table does not list the feature {FEATURE}.",
-            cause="Readers that know nothing of the feature would not find its files.",
+            cause="Readers that do not support the feature would not find the checkpoint's files.",
             fix="Write a classic checkpoint, or add the feature to the table first.",
         )
-    replaced = other_log(snapshot)
+    replaced = replaced_log_error(snapshot)
     if replaced is not None:
         raise replaced
-    require_as_its_checksum_says(snapshot)
-    found = _written_before(snapshot)
-    if found is not None:
-        return found
+    require_checksum_agreement(snapshot)
+    existing = _written_before(snapshot)
+    if existing is not None:
+        return existing
     rows = CheckpointRows.of(snapshot)
     sidecars = write_sidecars(rows, max_actions=sidecar_actions)
     paths = [sidecar.info.path for sidecar in sidecars]
@@ -110,8 +117,8 @@ def write_v2_checkpoint(
     try:
         path = _write_manifest(snapshot, rows, [*_structure(snapshot, sidecars), *actions], form)
     except NOTHING_WRITTEN:
-        # Of any other failure it cannot be told whether the manifest will be there; cleanup takes what stays.
-        if not _may_be_named(snapshot):
+        # After any other failure the manifest may exist or appear, so its sidecars stay for log cleanup.
+        if not _may_be_referenced(snapshot):
             delete_sidecars(snapshot.store, paths)
         raise
     files, contents = _read_back(snapshot, path, paths, sum(sidecar.num_actions for sidecar in sidecars))
@@ -128,7 +135,7 @@ def write_v2_checkpoint(
 
 
 def _structure(snapshot: Snapshot, sidecars: Sequence[Sidecar]) -> list[dict[str, Any]]:
-    """What makes it a checkpoint of the V2 spec: its metadata, and its sidecars."""
+    """The actions that only V2 checkpoints have: `checkpointMetadata`, and a `sidecar` for each sidecar."""
     tags = {
         "sidecarNumActions": str(sum(sidecar.num_actions for sidecar in sidecars)),
         "sidecarSizeInBytes": str(sum(sidecar.info.size_bytes for sidecar in sidecars)),
@@ -146,7 +153,7 @@ def _write_manifest(
     path = v2_checkpoint_path(snapshot.version, uuid4(), suffix=form)
     if form is ManifestForm.JSON:
         data = b"".join(orjson.dumps(action, option=orjson.OPT_APPEND_NEWLINE) for action in actions)
-        with created_by_us(snapshot.store, path, clock=snapshot.clock) as sink:
+        with created_with_unique_name(snapshot.store, path, clock=snapshot.clock) as sink:
             sink.write(data)
         return path
     schema = rows.schema
@@ -157,12 +164,12 @@ def _write_manifest(
         try:
             classic = checkpoint_path(snapshot.version)
             with created(snapshot.store, classic, clock=snapshot.clock) as sink:
-                write_parquet(sink, schema, [batch], encoded=rows.encoded)
+                write_parquet(sink, schema, [batch], parquet_format=rows.parquet_format)
             return classic
         except ObjectExistsError:
-            pass  # one that cannot be read: the log's readers look further
-    with created_by_us(snapshot.store, path, clock=snapshot.clock) as sink:
-        write_parquet(sink, schema, [batch], encoded=rows.encoded)
+            pass  # that checkpoint cannot be read; readers then take another one
+    with created_with_unique_name(snapshot.store, path, clock=snapshot.clock) as sink:
+        write_parquet(sink, schema, [batch], parquet_format=rows.parquet_format)
     return path
 
 
@@ -170,17 +177,17 @@ def _has_classic_name(snapshot: Snapshot) -> bool:
     return snapshot.version % (snapshot.properties.checkpoint_interval * _CLASSIC_NAME_EVERY) == 0
 
 
-def _may_be_named(snapshot: Snapshot) -> bool:
-    """Whether the version has a checkpoint of the V2 spec by now, or nobody can tell."""
+def _may_be_referenced(snapshot: Snapshot) -> bool:
+    """True when the version has a checkpoint, which may refer to the sidecars, or when the listing fails."""
     try:
         listed = list_log(snapshot.store, from_version=snapshot.version)
-    except Exception:  # whatever it is, the sidecars then stay
+    except Exception:  # after any error the sidecars stay
         return True
     return any(item.version == snapshot.version for item in listed.checkpoints)
 
 
 def _written_before(snapshot: Snapshot) -> CheckpointInfo | None:
-    """The version's checkpoint if it has one that can be read. One listing, and reading it."""
+    """The version's readable checkpoint, or None. One listing, and reading the checkpoint."""
     listed = list_log(snapshot.store, from_version=snapshot.version)
     for files in reversed(listed.checkpoints):
         if files.version != snapshot.version or files.kind is LogFileKind.MULTIPART_CHECKPOINT:
@@ -190,22 +197,22 @@ def _written_before(snapshot: Snapshot) -> CheckpointInfo | None:
         except (CorruptLogError, ObjectNotFoundError):
             continue
         cause = contents.difference(snapshot)
-        # The table may be another since.
-        replaced = other_log(snapshot)
+        # Another table may have replaced this one meanwhile.
+        replaced = replaced_log_error(snapshot)
         if replaced is not None:
             raise replaced
         if cause is not None:
             raise VerificationError(
-                f"The checkpoint {files.names[0]!r} was written before, and does not hold the table's state.",
+                f"The existing checkpoint {files.names[0]!r} does not hold the table's state.",
                 cause=cause,
-                fix="Find out which of the two is right: it was left as it is.",
+                fix="Find out whether the checkpoint or the log is right. The checkpoint was not changed.",
             )
-        # That it can be read does not say that it outlives a loss of power.
+        # The checkpoint can be read, but may not be durable yet.
         snapshot.store.persist(list(files.names))
         info = checkpoint_info(snapshot, contents)
-        named = files.kind is LogFileKind.V2_CHECKPOINT
+        is_v2 = files.kind is LogFileKind.V2_CHECKPOINT
         hint = V2CheckpointHint(manifest=files.parts[0], other_actions=None, sidecars=None)
-        _point_hint(snapshot, info, hint if named else None)
+        _point_hint(snapshot, info, hint if is_v2 else None)
         return info
     return None
 
@@ -215,26 +222,31 @@ def _read_back(
 ) -> tuple[CheckpointFiles, Contents]:
     store = snapshot.store
     try:
-        found = store.head(path)
+        current = store.head(path)
     except ObjectNotFoundError as error:
-        raise other_log(snapshot) or error from error
+        raise replaced_log_error(snapshot) or error from error
     kind = LogFileKind.CLASSIC_CHECKPOINT if path == checkpoint_path(snapshot.version) else None
-    files = CheckpointFiles(version=snapshot.version, kind=kind or LogFileKind.V2_CHECKPOINT, parts=(found,))
+    files = CheckpointFiles(
+        version=snapshot.version, kind=kind or LogFileKind.V2_CHECKPOINT, parts=(current,)
+    )
     contents, cause = None, None
     try:
         contents = read_contents(store, files)
         cause = contents.difference(snapshot)
         if cause is None and contents.num_sidecar_actions != num_actions:
-            cause = f"Expected {num_actions} actions in sidecars, read back {contents.num_sidecar_actions}."
+            cause = (
+                f"{num_actions} actions were written to sidecars, "
+                f"{contents.num_sidecar_actions} were read back."
+            )
     except CorruptLogError as error:
         cause = f"{error.problem} {error.cause}"
-    replaced = other_log(snapshot)
+    replaced = replaced_log_error(snapshot)
     if contents is not None and cause is None and replaced is None:
         return files, contents
-    latest = latest_without(store, path)
-    # Nothing needs it where the table was dropped, and all else where it is the table's.
+    latest = latest_version_without(store, path)
+    # The checkpoint is unneeded if the table was replaced, or if the log gives the version without it.
     unneeded = latest is not None and (replaced is not None or latest >= snapshot.version)
-    deleted = unneeded and delete_unchanged(store, found)
+    deleted = unneeded and delete_if_unchanged(store, current)
     if deleted:
         delete_sidecars(store, sidecars)
     if replaced is not None:
@@ -242,10 +254,10 @@ def _read_back(
     raise VerificationError(
         f"The checkpoint {path!r} does not hold the table's state.",
         cause=cause or "",
-        fix="It was deleted; check the disk and write it again."
+        fix="The checkpoint was deleted. Check the storage and write the checkpoint again."
         if deleted
-        else "It was left as it is, since the log is not read without it; check the disk, and restore it "
-        "from a backup.",
+        else "Check the storage, and restore the checkpoint from a backup. It was not deleted, since the "
+        "table cannot be read without it.",
     )
 
 

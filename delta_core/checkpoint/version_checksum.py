@@ -1,7 +1,7 @@
 """Writing version checksums (PROTOCOL.md, "Version Checksum File").
 
-One that is wrong makes readers, ours among them, distrust the table. So everything in it comes from the state
-of exactly its version, and none is ever replaced.
+A wrong checksum makes readers, including this library, report the table as damaged. So every value is
+computed from the state of exactly one version, and an existing checksum is never replaced.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from delta_core.actions.checkpoint_schema import add_rows
 from delta_core.actions.json_codec import action_to_json, metadata_to_json, protocol_to_json
-from delta_core.checkpoint.preconditions import other_log
+from delta_core.checkpoint.preconditions import replaced_log_error
 from delta_core.checkpoint.rows import unexpired_transactions
 from delta_core.errors import CorruptLogError, ObjectExistsError
 from delta_core.log.checksum import parse_checksum
@@ -28,13 +28,13 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import writer_features
 from delta_core.table_features.writer_kind import WriterKind
 
-# As delta-spark: longer lists are left out.
+# As in delta-spark, longer lists are omitted.
 _MAX_FILES_LISTED = 50
 _MAX_TRANSACTIONS_LISTED = 100
 _MAX_DOMAINS_LISTED = 100
 
 _MIB = 1 << 20
-# In delta-spark's bins, which it adds to.
+# delta-spark's bins: it updates the histogram incrementally, so the bins must be equal.
 _SIZE_BINS = (
     0,
     *(8192 << power for power in range(10)),
@@ -52,35 +52,36 @@ _SIZE_BINS = (
         )
     ),
 )
-# Where the bins of deleted rows begin (PROTOCOL.md, "Deleted Record Counts Histogram Schema").
+# The lower bounds of the bins of deleted rows (PROTOCOL.md, "Deleted Record Counts Histogram Schema").
 _DELETED_BINS = (0, *(10**power for power in range(8)), 2**31 - 1)
 
 
 def write_version_checksum(snapshot: Snapshot, *, txn_id: str | None = None) -> str | None:
-    """Write the checksum of a snapshot's version; one that is there stays.
+    """Write the checksum of a snapshot's version. An existing checksum is kept.
 
-    Reads the live files, where they have not been read. Two requests besides, three where the commit has its
-    time.
+    Reads the live files, unless the snapshot has read them. Besides, two requests, or three if the table has
+    in-commit timestamps.
 
     Args:
         snapshot: the version.
         txn_id: `commitInfo.txnId` of its commit, if known.
 
     Returns:
-        The path; None when the version has one.
+        The path; None when the version has a checksum already.
 
     Raises:
-        UnsupportedTableFeatureError: the table's files cannot be told, or writing to it is refused.
-        StaleCommitError: the table at this place is no longer the snapshot's.
-        CorruptLogError: the log is damaged, or the commit lacks the time that it must carry.
-        StorageError: it was not written, or that cannot be told.
+        UnsupportedTableFeatureError: the table uses a feature that does not allow reading its files or
+            writing the checksum.
+        StaleCommitError: another table has replaced the snapshot's table at this location.
+        CorruptLogError: the log is damaged, or the commit lacks its in-commit timestamp.
+        StorageError: the checksum was not written, or may have been written.
     """
     snapshot.require_writable(writer_kind=WriterKind.CHECKPOINT, operation="write a version checksum")
     path = checksum_path(snapshot.version)
     data = orjson.dumps(checksum_fields(snapshot, txn_id=txn_id))
-    # What we would not read again is not written.
+    # Never write a checksum that this library could not read.
     parse_checksum(data, path=path)
-    replaced = other_log(snapshot)
+    replaced = replaced_log_error(snapshot)
     if replaced is not None:
         raise replaced
     try:
@@ -91,10 +92,10 @@ def write_version_checksum(snapshot: Snapshot, *, txn_id: str | None = None) -> 
 
 
 def checksum_fields(snapshot: Snapshot, *, txn_id: str | None = None) -> dict[str, Any]:
-    """What the checksum of a version says, as JSON fields under the names that delta-spark gives them.
+    """The JSON fields of a version's checksum, with delta-spark's names.
 
     Raises:
-        CorruptLogError: the log is damaged, or the commit lacks the time that it must carry.
+        CorruptLogError: the log is damaged, or the commit lacks its in-commit timestamp.
     """
     files = snapshot.files
     fields: dict[str, Any] = {
@@ -115,8 +116,8 @@ def checksum_fields(snapshot: Snapshot, *, txn_id: str | None = None) -> dict[st
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _listed(actions: list[Any], most: int) -> list[dict[str, Any]] | None:
-    if len(actions) > most:
+def _listed(actions: list[Any], max_actions: int) -> list[dict[str, Any]] | None:
+    if len(actions) > max_actions:
         return None
     return [fields for action in actions for fields in action_to_json(action).values()]
 
@@ -125,25 +126,25 @@ def _in_commit_timestamp_ms(snapshot: Snapshot) -> int | None:
     since = in_commit_times_since(snapshot.metadata)
     if since is None:
         return None
-    # Not the snapshot's time, which is the file's where the commit has none.
+    # The snapshot's own time does not serve: without an in-commit timestamp it is the file's time.
     file = snapshot.segment.version_file
-    own = (
+    commits = (
         ()
         if file is None
         else read_commits(snapshot.store, [CommitFile(version=snapshot.version, info=file)])
     )
-    info = read_commit_info(own[0].data, path=own[0].path) if own else None
+    info = read_commit_info(commits[0].data, path=commits[0].path) if commits else None
     if info is None or info.in_commit_timestamp_ms is None:
         raise CorruptLogError(
-            f"Version {snapshot.version} of {snapshot.store.uri!r} does not say when it was committed.",
-            cause="Its table has in-commit timestamps, and the commit has none.",
+            f"Version {snapshot.version} of {snapshot.store.uri!r} has no commit time.",
+            cause="The table has in-commit timestamps, and the commit lacks its timestamp or was deleted.",
             fix="Restore the table to the version before it.",
         )
     return info.in_commit_timestamp_ms
 
 
 def _of_deletion_vectors(snapshot: Snapshot) -> dict[str, Any]:
-    """Counts of deletion vectors, where the table may have some."""
+    """The counts of deletion vectors and deleted rows, if the table may have deletion vectors."""
     if "deletionVectors" not in writer_features(snapshot.protocol):
         return {}
     files = snapshot.files
@@ -151,9 +152,9 @@ def _of_deletion_vectors(snapshot: Snapshot) -> dict[str, Any]:
     dvs = 0
     if files.has_deletion_vectors:
         column = files.to_table(["deletion_vector"]).column(0)
-        rows = pc.struct_field(column, "cardinality")
-        dvs = len(rows) - rows.null_count
-        counts = pc.fill_null(rows, 0).to_numpy()
+        cardinalities = pc.struct_field(column, "cardinality")
+        dvs = len(cardinalities) - cardinalities.null_count
+        counts = pc.fill_null(cardinalities, 0).to_numpy()
     bins = np.searchsorted(_DELETED_BINS, counts, side="right") - 1
     return {
         "numDeletedRecordsOpt": int(counts.sum()),
@@ -171,7 +172,7 @@ def _sizes(files: LiveFiles) -> dict[str, list[int]]:
         sizes = batch.column(0).to_numpy()
         bins = np.searchsorted(_SIZE_BINS, sizes, side="right") - 1
         counts += np.bincount(bins, minlength=len(_SIZE_BINS))
-        # Not by weights: those are doubles, and lose digits.
+        # Not with `weights` of bincount: weights are doubles, and lose digits.
         np.add.at(totals, bins, sizes)
     return {
         "sortedBinBoundaries": list(_SIZE_BINS),
@@ -181,12 +182,12 @@ def _sizes(files: LiveFiles) -> dict[str, list[int]]:
 
 
 def _all_files(files: LiveFiles) -> list[dict[str, Any]]:
-    found = []
+    actions = []
     for batch in files.batches():
         for row in add_rows(batch).column("add").to_pylist(maps_as_pydicts="strict"):
             present = {name: value for name, value in row.items() if value is not None}
             dv = present.get("deletionVector")
             if dv is not None:
                 present["deletionVector"] = {k: v for k, v in dv.items() if v is not None}
-            found.append(present)
-    return found
+            actions.append(present)
+    return actions

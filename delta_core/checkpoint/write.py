@@ -1,4 +1,4 @@
-"""The checkpoint that a table asks for (PROTOCOL.md, "Checkpoints")."""
+"""Writing the kind of checkpoint that the table's policy specifies (PROTOCOL.md, "Checkpoints")."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ _V2_POLICY = "v2"
 
 
 def write_checkpoint(snapshot: Snapshot) -> CheckpointInfo:
-    """Write a checkpoint of a snapshot's version, verified, of the spec that the table's policy names.
+    """Write and verify a checkpoint of a snapshot's version, of the kind that the table's policy specifies.
 
-    Of the V2 spec where `delta.checkpointPolicy` is `v2` and the protocol lists the feature, else classic.
-    Contract, requests and errors are those of `write_v2_checkpoint` and of `classic.write_checkpoint`.
+    The checkpoint follows the V2 spec if `delta.checkpointPolicy` is `v2` and the protocol lists the feature.
+    Otherwise it is classic. Contract, requests and errors are those of `write_v2_checkpoint` and of
+    `classic.write_checkpoint`.
     """
-    # One that is neither was set by another writer, and is no reason to go without checkpoints.
+    # Another writer may have set an unknown policy. The table then gets classic checkpoints.
     policy = snapshot.metadata.configuration.get(CHECKPOINT_POLICY.key, CHECKPOINT_POLICY.default)
     if policy.strip().lower() == _V2_POLICY and supports_v2(snapshot):
         return write_v2_checkpoint(snapshot)

@@ -1,7 +1,7 @@
 """The program `deltaward`.
 
-Exit codes: 0 done; 1 failed; 2 the input is not valid; 3 whether a commit landed could not be told;
-4 a store could not be checked.
+Exit codes: 0 done; 1 failed; 2 the input is not valid; 3 it is unknown whether a commit landed; 4 a store
+    could not be checked.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Look after Delta Lake tables: see what they are, keep them fast, undo what went wrong.",
+    help="Maintain Delta Lake tables: inspect them, optimize them, restore earlier versions.",
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"deltaward {VERSION}")
         raise typer.Exit
 

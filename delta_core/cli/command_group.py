@@ -1,4 +1,4 @@
-"""The commands of `deltaward`: each is imported when it runs, and its errors come without tracebacks."""
+"""The commands of `deltaward`. Each is imported when it runs; its errors are printed without tracebacks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltIn:
-    """A command of this package, known before its module is imported.
+    """A command of this package, listed without importing its module.
 
     Attributes:
         module: the module below `delta_core.cli` that has its function.
@@ -33,7 +33,7 @@ class BuiltIn:
     summary: str
 
     def load(self, name: str) -> Any:
-        """The command; imports its module."""
+        """Import the module and return the command."""
         function = getattr(import_module(f"delta_core.cli.{self.module}"), name.replace("-", "_"))
         application = typer.Typer(add_completion=False, rich_markup_mode=None)
         application.command(name)(function)
@@ -50,7 +50,7 @@ BUILT_IN: Final[Mapping[str, BuiltIn]] = {
     ),
     "optimize": BuiltIn(
         module="job_commands",
-        summary="Put small files together, or rows in the order of some columns; no row changes.",
+        summary="Compact small files, or sort rows by columns. No row changes.",
     ),
     "vacuum": BuiltIn(
         module="job_commands",
@@ -60,20 +60,22 @@ BUILT_IN: Final[Mapping[str, BuiltIn]] = {
         module="job_commands", summary="Write a checkpoint, so that opening the table reads less."
     ),
     "restore": BuiltIn(
-        module="job_commands", summary="Make a table again what it was. A dry run unless --apply is given."
+        module="job_commands",
+        summary="Restore a table to an earlier version. A dry run unless --apply is given.",
     ),
     "repair": BuiltIn(
         module="job_commands",
-        summary="Take files out of a table that the store no longer has. A dry run unless --apply is given.",
+        summary="Remove files from a table that are missing in the store. A dry run unless --apply is given.",
     ),
     "convert": BuiltIn(
         module="convert_command",
-        summary="Make a directory of Parquet files a table where it lies. A dry run unless --apply is given.",
+        summary="Convert a directory of Parquet files to a table in place. A dry run unless --apply is "
+        "given.",
     ),
     "audit": BuiltIn(
         module="log_commands",
-        summary="List who did what, from which run, and flag what is odd. "
-        "The exit code is 1 when something is.",
+        summary="List the commits with their Airflow runs and flag anomalies. "
+        "The exit code is 1 when there is one.",
     ),
     "contract": BuiltIn(
         module="log_commands",
@@ -96,20 +98,20 @@ class CommandGroup(TyperGroup):
         return [*BUILT_IN, *sorted(_extensions().keys() - BUILT_IN.keys())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name; an extension that does not load becomes one that says why."""
+        """The command of that name. An extension that fails to load becomes a command that reports why."""
         if cmd_name in BUILT_IN:
             return BUILT_IN[cmd_name].load(cmd_name)
-        point = _extensions().get(cmd_name)
-        if point is None:
+        entry_point = _extensions().get(cmd_name)
+        if entry_point is None:
             return None
         try:
-            application = point.load()
-        except Exception as error:  # a half-installed package must not take the other commands away
+            application = entry_point.load()
+        except Exception as error:  # a broken extension must not disable the other commands
             application = _unavailable(cmd_name, f"{type(error).__name__}: {error}")
         return _command_of(application, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list of commands, from what is known without importing them."""
+        """The list of commands, written without importing them."""
         extensions = {
             name: f"More commands; `deltaward {name} --help` lists them."
             for name in self.list_commands(ctx)
@@ -117,11 +119,11 @@ class CommandGroup(TyperGroup):
         }
         with formatter.section("Commands"):
             formatter.write_dl(
-                [*((name, known.summary) for name, known in BUILT_IN.items()), *extensions.items()]
+                [*((name, built_in.summary) for name, built_in in BUILT_IN.items()), *extensions.items()]
             )
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; a DeltaError becomes its text and exit code."""
+        """Run the command; a DeltaError is printed and becomes its exit code."""
         try:
             return super().invoke(ctx)
         except DeltaError as error:
@@ -138,11 +140,11 @@ def _command_of(application: typer.Typer, name: str) -> Any:
 
 
 def _extensions() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    return {entry_point.name: entry_point for entry_point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _unavailable(name: str, reason: str) -> typer.Typer:
-    """A command that says why it is not there."""
+    """A command that reports why it is not available."""
     application = typer.Typer()
 
     @application.command(
@@ -152,9 +154,9 @@ def _unavailable(name: str, reason: str) -> typer.Typer:
     )
     def explain() -> None:
         raise ConfigurationError(
-            f"the command {name!r} is not available",
-            cause=reason,
-            fix="install the package with the extra that the command needs, such as deltaward[spark]",
+            f"The command {name!r} is not available.",
+            cause=f"{reason}.",
+            fix="Install the package with the extra that the command needs, such as deltaward[spark].",
         )
 
     return application

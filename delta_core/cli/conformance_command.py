@@ -42,16 +42,18 @@ def store_conformance(
 ) -> None:
     """Check that a store is safe for concurrent writers. The exit code is 1 when it is not.
 
-    It is 4 when the store could not be checked: it was not reached, or refused what every check needs.
-    It writes below a fresh prefix of its own under URL, deletes that at the end, and touches nothing else.
+    The exit code is 4 when the store could not be checked: it was unreachable, or it refused a request that
+    every check needs. The command writes only below a new prefix under URL and deletes that prefix at the
+    end.
     """
     if report is not None and report.suffix not in (".md", ".json"):
         raise ConfigurationError(
-            "The report can be written as Markdown or as JSON.", fix="Name a file that ends in .md or .json."
+            "The report can only be written as Markdown or as JSON.",
+            fix="Name a file that ends in .md or .json.",
         )
     if report is not None:
         require_writable(report)
-    found = certify(
+    conformance = certify(
         url,
         storage_options(url, options),
         writers=writers,
@@ -59,16 +61,18 @@ def store_conformance(
         on_result=(lambda result: None) if quiet else _progress,
     )
     if as_json:
-        print_json(found.to_json())
+        print_json(conformance.to_json())
     else:
-        _print(found)
+        _print(conformance)
     if report is not None:
         text = (
-            json.dumps(found.to_json(), indent=2) + "\n" if report.suffix == ".json" else found.to_markdown()
+            json.dumps(conformance.to_json(), indent=2) + "\n"
+            if report.suffix == ".json"
+            else conformance.to_markdown()
         )
         write_atomically(report, text)
-    if not found.certified:
-        raise typer.Exit(FAILED if found.checked else NOT_CHECKED)
+    if not conformance.certified:
+        raise typer.Exit(FAILED if conformance.checked else NOT_CHECKED)
 
 
 def _progress(result: CheckResult) -> None:

@@ -19,8 +19,8 @@ from delta_core.errors import (
 from delta_core.jobs.job_result import JobStatus
 
 SUCCESS, FAILED, BAD_INPUT, UNKNOWN, NOT_CHECKED = 0, 1, 2, 3, 4
-"""Exit codes. `UNKNOWN`: whether a commit landed could not be told; look before running again.
-`NOT_CHECKED`: a store could not be checked, so nothing is known of it."""
+"""Exit codes. `UNKNOWN`: it is unknown whether a commit landed; read the log before running again.
+`NOT_CHECKED`: a store could not be checked."""
 
 _BAD_INPUT_CODES = frozenset(
     error.code
@@ -50,20 +50,20 @@ def exit_code_of(error: DeltaError) -> int:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output, control characters escaped."""
+    """Print one JSON document on standard output, with control characters escaped."""
     sys.stdout.write(json.dumps(document, indent=2, default=str) + "\n")
 
 
 def print_line(text: str) -> None:
-    """One line on standard output."""
+    """Print one line on standard output."""
     sys.stdout.write(escape_control_characters(text) + "\n")
 
 
 def print_note(text: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     sys.stderr.write(escape_control_characters(text) + "\n")
 
 
 def print_error(message: str) -> None:
-    """A DeltaError's text, problem, cause and fix, on standard error; no traceback."""
+    """Print a DeltaError's problem, cause and fix on standard error, without a traceback."""
     print_note(f"error: {message}")

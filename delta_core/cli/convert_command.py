@@ -1,4 +1,4 @@
-"""The command that makes a directory of Parquet files a table: `convert`."""
+"""The command that converts a directory of Parquet files to a table: `convert`."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def convert(
         list[str] | None,
         typer.Option(
             metavar="COLUMN:TYPE",
-            help="A partition column of the directories, such as day:date; again for the next one.",
+            help="A partition column of the directories, such as day:date. Repeat it for each column.",
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Of the table.")] = None,
-    description: Annotated[str | None, typer.Option(help="Of the table.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the table.")] = None,
+    description: Annotated[str | None, typer.Option(help="Description of the table.")] = None,
     stats: Annotated[
-        bool, typer.Option("--stats/--no-stats", help="Take statistics of columns from the footers.")
+        bool, typer.Option("--stats/--no-stats", help="Collect column statistics from the Parquet footers.")
     ] = True,
     options: OptionFile = None,
     apply: Apply = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a directory of Parquet files a table where it lies. A dry run unless --apply is given."""
+    """Convert a directory of Parquet files to a table in place. A dry run unless --apply is given."""
     plan = plan_conversion(
         open_table(directory, options),
         partition_by=_partition_schema(partition_by or ()) if partition_by else None,
@@ -43,33 +43,35 @@ def convert(
         collect_stats=stats,
     )
     committed = apply_conversion(plan) if apply else None
-    found = plan.to_json()
+    plan_json = plan.to_json()
     if as_json:
-        print_json({**found, "version": None if committed is None else committed.version})
+        print_json({**plan_json, "version": None if committed is None else committed.version})
         return
-    files = f"{counted(found['files'], 'file')} ({size(found['bytes'])}, {counted(found['rows'], 'row')})"
+    total, rows = size(plan_json["bytes"]), counted(plan_json["rows"], "row")
+    files = f"{counted(plan_json['files'], 'file')} ({total}, {rows})"
     print_line(f"{'converted' if apply else 'would convert'} {files}")
     for field in schema_from_json(plan.metadata.schema_string):
         partition = ", a partition column" if field.name in plan.metadata.partition_columns else ""
         print_line(f"  {field.name} {field.data_type}{partition}")
     if not apply:
-        print_line("pass --apply to do it")
+        print_line("pass --apply to convert")
 
 
 def _partition_schema(columns: Sequence[str]) -> StructType:
     fields = []
-    for text in columns:
-        column, _, kind = text.rpartition(":")
+    for argument in columns:
+        column, _, kind = argument.rpartition(":")
         try:
             fields.append(StructField(name=column, data_type=type_from_name(kind)))
         except SchemaError as error:
             raise ConfigurationError(
-                f"{text!r} is no partition column.",
-                cause=f"{kind!r} is no type.",
-                fix="Pass name and type, such as day:date, year:integer or city:string.",
+                f"{argument!r} is not a valid partition column.",
+                cause=f"{kind!r} is not a type.",
+                fix="Pass a name and a type, such as day:date, year:integer or city:string.",
             ) from error
         if not column:
             raise ConfigurationError(
-                f"{text!r} is no partition column.", fix="Pass name and type, such as day:date."
+                f"{argument!r} is not a valid partition column.",
+                fix="Pass a name and a type, such as day:date.",
             )
     return StructType(tuple(fields))

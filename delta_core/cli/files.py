@@ -1,4 +1,4 @@
-"""Files that a command writes its result into: known to be writable before it works for them."""
+"""Result files of a command. The command checks that it can write them before it starts to work."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from delta_core.errors import ConfigurationError
 
 
 def require_writable(path: Path) -> None:
-    """Make a file's folder where there is none, and see that files can be made in it.
+    """Create the file's folder when it does not exist, and check that the folder is writable.
 
     Raises:
-        ConfigurationError: they cannot, or the path is that of a folder.
+        ConfigurationError: the folder is not writable, or the path is a folder.
     """
     try:
         if path.is_dir():
@@ -26,10 +26,10 @@ def require_writable(path: Path) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that whoever waits for it sees all of it or nothing.
+    """Write a file so that a reader sees either the whole file or no file.
 
     Raises:
-        ConfigurationError: it cannot be written.
+        ConfigurationError: the file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,12 +26,13 @@ from delta_core.policies.resolve import resolve
 from delta_core.table_features.table_properties import parse_bytes
 
 PolicyFile = Annotated[
-    Path | None, typer.Option("--policies", help="YAML file with the rules that decide what is due.")
+    Path | None,
+    typer.Option("--policies", help="YAML file with the rules that decide which maintenance is due."),
 ]
 
 
 class DiffLevel(StrEnum):
-    """How exactly a restore is compared with what is there."""
+    """The detail of a restore's comparison with the current version."""
 
     FILES = "files"
     ROWS = "rows"
@@ -46,7 +47,10 @@ def plan(
     table: Uri,
     policies: PolicyFile = None,
     list_vacuum: Annotated[
-        bool, typer.Option("--list-vacuum", help="Also list the store for what a vacuum would delete.")
+        bool,
+        typer.Option(
+            "--list-vacuum", help="Also list the store to find the files that a vacuum would delete."
+        ),
     ] = False,
     options: OptionFile = None,
     as_json: AsJson = False,
@@ -62,19 +66,20 @@ def plan(
 def optimize(
     table: Uri,
     where: Annotated[
-        str | None, typer.Option(help="Only partitions that match this condition in Spark SQL.")
+        str | None, typer.Option(help="Only partitions that match this Spark SQL condition.")
     ] = None,
     target_size: Annotated[
-        str | None, typer.Option(help="Size of the new files, such as 128mb; the table's by default.")
+        str | None,
+        typer.Option(help="Size of the new files, such as 128mb. By default the table's target size."),
     ] = None,
     z_order: Annotated[
         list[str] | None,
-        typer.Option(help="Order rows by this column, and by others with further --z-order options."),
+        typer.Option(help="Z-order rows by this column. Repeat it for each column."),
     ] = None,
     min_new_fraction: Annotated[
         float | None,
         typer.Option(
-            help="Leave out partitions, or a clustered table, with a smaller share of new bytes.",
+            help="Skip partitions, or a clustered table, with a smaller share of new bytes.",
             min=0,
             max=1,
         ),
@@ -83,21 +88,22 @@ def optimize(
         bool,
         typer.Option(
             "--full",
-            help="With --z-order: rewrite what is in order too; of a clustered table, what others clustered.",
+            help="With --z-order, also rewrite files in order. In a clustered table, also files of other "
+            "writers.",
         ),
     ] = False,
     memory_limit: Annotated[
         str | None,
-        typer.Option(help="Memory for rows to be ordered, such as 2gb; what needs more goes over disk."),
+        typer.Option(help="Memory for sorting rows, such as 2gb. A larger sort spills to disk."),
     ] = None,
     options: OptionFile = None,
     apply: Apply = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Put small files together, or rows in the order of some columns; no row changes.
+    """Compact small files, or sort rows by columns. No row changes.
 
-    A table with clustering columns is clustered by these.
+    A table with clustering columns is clustered by these columns.
     """
     params: dict[str, Any] = {"predicate": where, "dry_run": not apply}
     if target_size is not None:
@@ -117,10 +123,10 @@ def vacuum(
     table: Uri,
     retention_hours: Annotated[
         float | None,
-        typer.Option(help="Keep what is younger; by default the table's retention, at least 168."),
+        typer.Option(help="Keep younger files. By default the table's retention, at least 168."),
     ] = None,
     enforce_retention: Annotated[
-        bool, typer.Option(help="Refuse a retention below what is protected.")
+        bool, typer.Option(help="Refuse a retention that is shorter than the safe minimum.")
     ] = True,
     force: Annotated[
         bool, typer.Option("--force", help="Confirm --no-enforce-retention: files in use may be deleted.")
@@ -163,13 +169,17 @@ def restore(
     table: Uri,
     version: Annotated[int | None, typer.Option(help="The version to bring back.", min=0)] = None,
     timestamp: Annotated[
-        str | None, typer.Option(help="Or the time, such as 2024-05-01T12:00:00 (UTC without a zone).")
+        str | None,
+        typer.Option(help="The time to bring back, such as 2024-05-01T12:00:00. UTC when it has no zone."),
     ] = None,
     ignore_missing_files: Annotated[
-        bool, typer.Option("--ignore-missing-files", help="Lose the rows of files that are gone.")
+        bool, typer.Option("--ignore-missing-files", help="Restore without the rows of missing files.")
     ] = False,
     diff: Annotated[
-        DiffLevel, typer.Option(help="How exactly to compare; rows reads the files that come and go.")
+        DiffLevel,
+        typer.Option(
+            help="Detail of the comparison. rows reads the files that the restore adds and removes."
+        ),
     ] = DiffLevel.FILES,
     expected_version: Annotated[
         int | None,
@@ -180,12 +190,12 @@ def restore(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make a table again what it was. A dry run unless --apply is given."""
+    """Restore a table to an earlier version. A dry run unless --apply is given."""
     if (version is None) == (timestamp is None):
         raise ConfigurationError(
-            "a restore needs either a version or a timestamp",
-            cause="neither was given" if version is None else "both were given",
-            fix="pass --version N or --timestamp TIME; `deltaward history` lists both",
+            "A restore needs either a version or a timestamp.",
+            cause="Neither was given." if version is None else "Both were given.",
+            fix="Pass --version N or --timestamp TIME; `deltaward history` lists both.",
         )
     params = {
         "version": version,
@@ -205,14 +215,14 @@ def repair(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take files out of a table that the store no longer has. A dry run unless --apply is given."""
+    """Remove files from a table that are missing in the store. A dry run unless --apply is given."""
     _finish(_run("repair", table, {"dry_run": not apply}, options, quiet=quiet), as_json=as_json)
 
 
 def run(
     spec: Annotated[Path, typer.Argument(metavar="SPEC", help="JobSpec as a JSON file.")],
     result: Annotated[
-        Path | None, typer.Option(help="Where the JobResult goes; printed when left out.")
+        Path | None, typer.Option(help="File for the JobResult. It is printed when this is left out.")
     ] = None,
     events: Annotated[
         bool, typer.Option("--events", help="Print progress events as JSON lines on standard error.")
@@ -233,17 +243,17 @@ def run(
         job = spec_from_json(spec.read_bytes())
     except OSError as error:
         raise InvalidJobSpecError(
-            f"the specification {str(spec)!r} cannot be read", cause=str(error), fix="check the path"
+            f"The specification {str(spec)!r} cannot be read.", cause=f"{error}.", fix="Check the path."
         ) from error
     except InvalidJobSpecError as error:
         print_error(str(error))
         raise typer.Exit(BAD_INPUT) from error
-    reached_by = storage_options(job.table.uri, options)
+    table_options = storage_options(job.table.uri, options)
     if result is not None:
         require_writable(result)
     with progress_sink(quiet=quiet or events) as bar:
         sink = TeeSink([bar, JsonLinesSink(typer.get_text_stream("stderr"))]) if events else bar
-        outcome = run_job(job, JobContext(progress=sink, storage_options=reached_by))
+        outcome = run_job(job, JobContext(progress=sink, storage_options=table_options))
     text = result_to_json(outcome)
     if result is None:
         typer.echo(text)
@@ -251,7 +261,7 @@ def run(
         try:
             write_atomically(result, text + "\n")
         except ConfigurationError as error:
-            # The job is done, and what it did must not be lost, nor its outcome hidden.
+            # The job has run: its result must not be lost.
             typer.echo(text)
             print_error(str(error))
             _report_error(outcome)
@@ -262,9 +272,9 @@ def run(
 
 def _run(kind: str, table: str, params: Mapping[str, Any], options: Path | None, *, quiet: bool) -> JobResult:
     spec = JobSpec(kind=kind, table=TableRef(uri=table), params=params)
-    reached_by = storage_options(table, options)
+    table_options = storage_options(table, options)
     with progress_sink(quiet=quiet) as sink:
-        return run_job(spec, JobContext(progress=sink, storage_options=reached_by))
+        return run_job(spec, JobContext(progress=sink, storage_options=table_options))
 
 
 def _finish(result: JobResult, *, as_json: bool) -> None:
@@ -293,5 +303,5 @@ def _size_bytes(text: str) -> int:
         return parse_bytes(text)
     except ValueError as error:
         raise ConfigurationError(
-            f"{text!r} is not a size", fix="write it like 128mb, 1gb or 1048576"
+            f"{text!r} is not a size.", fix="Write a size such as 128mb, 1gb or 1048576."
         ) from error

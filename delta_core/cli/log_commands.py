@@ -1,4 +1,4 @@
-"""Commands that read the log alone: `history audit contract`."""
+"""Commands that read only the log: `history audit contract`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from delta_core.snapshot.snapshot import Snapshot
 
 def history(
     table: Uri,
-    limit: Annotated[int | None, typer.Option(help="How many commits; all when left out.", min=1)] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="How many commits. All when this is left out.", min=1)
+    ] = None,
     options: OptionFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -49,11 +51,11 @@ def history(
 
 
 def audit(table: Uri, options: OptionFile = None, as_json: AsJson = False) -> None:
-    """List who did what, from which run, and flag what is odd. The exit code is 1 when something is."""
+    """List the commits with their Airflow runs and flag anomalies. The exit code is 1 when there is one."""
     store = open_table(table, options)
     report = audit_log(store)
     if not report.entries:
-        raise TableNotFoundError(f"there is no Delta table at {store.uri}", fix="check the path")
+        raise TableNotFoundError(f"No Delta table exists at {store.uri}.", fix="Check the path.")
     if as_json:
         print_json(report.to_json())
     else:
@@ -87,7 +89,7 @@ def audit(table: Uri, options: OptionFile = None, as_json: AsJson = False) -> No
                 ("anomaly", "version", "detail"), [(a.name, a.version, a.detail) for a in report.anomalies]
             )
         else:
-            print_line(f"{counted(len(report.entries), 'commit')}, nothing odd")
+            print_line(f"{counted(len(report.entries), 'commit')}, no anomalies")
     if report.anomalies:
         raise typer.Exit(FAILED)
 
@@ -122,7 +124,7 @@ def contract(
             ],
         )
     else:
-        print_line(f"version {snapshot.version} is as the contract says")
+        print_line(f"version {snapshot.version} matches the contract")
     if not report.allowed:
         raise typer.Exit(FAILED)
 

@@ -26,12 +26,12 @@ class Section:
     """The options of one store.
 
     Attributes:
-        title: of the section.
-        text: what is said of them all.
-        names: as the store allows them.
-        aliases: other names of them.
-        meanings: of each name.
-        examples: a URI and the least options that reach it, by what they reach.
+        title: the section's title.
+        text: an introduction to all options.
+        names: the names that the store accepts.
+        aliases: other names of the options.
+        meanings: the meaning of each name.
+        examples: a URI and the least options to open it, by a title.
     """
 
     title: str
@@ -53,29 +53,29 @@ SECTIONS: Final = (
         aliases=S3_ALIASES,
         meanings={
             "access_key_id": "key, with `secret_access_key`",
-            "secret_access_key": "its secret",
-            "session_token": "of temporary keys",
+            "secret_access_key": "secret of the key",
+            "session_token": "session token of temporary keys",
             "profile": "profile of the shared AWS configuration, read through boto3",
-            "region": "region; `us-east-1` without one",
+            "region": "region, by default `us-east-1`",
             "endpoint": "address of the server, when it is not Amazon's",
-            "virtual_hosted_style_request": "flag: the bucket stands in the host's name",
+            "virtual_hosted_style_request": "flag: the bucket is part of the host name",
             "skip_signature": "flag: public data, no credentials",
-            "unsigned_payload": "flag: the signature leaves out the body",
-            "checksum_algorithm": "of what is written: `sha256`",
+            "unsigned_payload": "flag: do not sign the request body",
+            "checksum_algorithm": "checksum of written objects: `sha256`",
             "server_side_encryption": "`AES256`, `aws:kms`, `aws:kms:dsse` or `sse-c`",
             "sse_kms_key_id": "key of `aws:kms`",
-            "sse_bucket_key_enabled": "flag: the bucket's key for `aws:kms`",
+            "sse_bucket_key_enabled": "flag: use the bucket key for `aws:kms`",
             "sse_customer_key_base64": "key of `sse-c`",
             "request_payer": "flag: the requester pays",
-            "s3_express": "flag: a directory bucket",
+            "s3_express": "flag: the bucket is a directory bucket",
             "disable_tagging": "flag: objects get no tags",
             "role_arn": "role to assume with a web identity",
-            "role_session_name": "name of its session",
+            "role_session_name": "session name of the assumed role",
             "web_identity_token_file": "file with the web identity",
-            "container_credentials_relative_uri": "where a container finds its credentials",
-            "container_credentials_full_uri": "the same, with the host",
-            "container_authorization_token_file": "file with what is shown there",
-            "imdsv1_fallback": "flag: also ask the first kind of a machine's metadata service",
+            "container_credentials_relative_uri": "relative URI of a container's credentials",
+            "container_credentials_full_uri": "full URI of a container's credentials",
+            "container_authorization_token_file": "file with the authorization token for that URI",
+            "imdsv1_fallback": "flag: fall back to version 1 of the instance metadata service",
         },
         examples={
             "S3, keys": ("s3://bucket/table", {**_KEYS, "AWS_REGION": "eu-central-1"}),
@@ -87,19 +87,20 @@ SECTIONS: Final = (
         },
     ),
     Section(
-        title="DynamoDB, beside those of S3",
-        text="With or without the prefix `AWS_`. With it, each but the last may be a variable of the "
-        "environment.",
+        title="DynamoDB, in addition to the options of S3",
+        text="With or without the prefix `AWS_`. With the prefix, all except the last can also be "
+        "environment "
+        "variables.",
         names=DYNAMODB_OPTIONS,
         meanings={
             "s3_locking_provider": "`dynamodb` or `none`",
-            "dynamo_table_name": "table; `delta_log` without one; the prefix of this one is `DELTA_`",
+            "dynamo_table_name": "table, by default `delta_log`; the prefix of this option is `DELTA_`",
             "endpoint_url_dynamodb": "address of the server, when it is not Amazon's",
             "region_dynamodb": "region, when it is not that of S3",
             "access_key_id_dynamodb": "key, when it is not that of S3",
-            "secret_access_key_dynamodb": "its secret",
-            "session_token_dynamodb": "of temporary keys",
-            "dynamodb_scheme": "`s3`, `s3a` or `s3n`: how other writers of the table name it",
+            "secret_access_key_dynamodb": "secret of the key",
+            "session_token_dynamodb": "session token of temporary keys",
+            "dynamodb_scheme": "`s3`, `s3a` or `s3n`: the scheme that other writers of the table use",
         },
         examples={
             "S3 with DynamoDB": (
@@ -122,9 +123,9 @@ SECTIONS: Final = (
             "service_account": "path of a service account's key file",
             "service_account_key": "content of such a file",
             "application_credentials": "path of a file with application default credentials",
-            "bearer_token": "token as it is sent",
+            "bearer_token": "bearer token, sent unchanged",
             "base_url": "address of the server, when it is not Google's",
-            "skip_signature": "flag: public data, no credentials; for reading alone, writes look for some",
+            "skip_signature": "flag: public data, no credentials; for reads only, writes need credentials",
         },
         examples={"Google": ("gs://bucket/table", {"GOOGLE_SERVICE_ACCOUNT": "/secrets/key.json"})},
     ),
@@ -134,21 +135,21 @@ SECTIONS: Final = (
         names=AZURE_OPTIONS,
         aliases=AZURE_ALIASES,
         meanings={
-            "account_name": "account; an `abfss:` URI names it itself",
-            "account_key": "its key",
+            "account_name": "account; an `abfss:` URI already contains it",
+            "account_key": "key of the account",
             "sas_key": "shared access signature, instead of a key",
-            "token": "token as it is sent",
+            "token": "bearer token, sent unchanged",
             "tenant_id": "tenant of `client_id`",
-            "client_id": "of an application, or of a managed identity",
-            "client_secret": "its secret",
-            "authority_host": "who is asked for tokens, in clouds of their own",
-            "federated_token_file": "file with a workload's identity",
-            "msi_endpoint": "who is asked for a managed identity's tokens",
-            "msi_resource_id": "managed identity by its resource",
-            "object_id": "managed identity by its object",
-            "use_azure_cli": "flag: tokens of the `az` program",
+            "client_id": "client id of an application or a managed identity",
+            "client_secret": "secret of the application",
+            "authority_host": "host that issues tokens, for sovereign clouds",
+            "federated_token_file": "file with a workload identity token",
+            "msi_endpoint": "endpoint that issues tokens of a managed identity",
+            "msi_resource_id": "resource id of the managed identity",
+            "object_id": "object id of the managed identity",
+            "use_azure_cli": "flag: use tokens of the `az` program",
             "endpoint": "address of the server, when it is not Azure's",
-            "use_fabric_endpoint": "flag: OneLake's address",
+            "use_fabric_endpoint": "flag: use OneLake's address",
             "skip_signature": "flag: public data, no credentials",
             "disable_tagging": "flag: objects get no tags",
         },
@@ -168,23 +169,23 @@ SECTIONS: Final = (
         text="Durations are written as `30s` or `2m`.",
         names=CLIENT_OPTIONS,
         meanings={
-            "allow_http": "flag: a server on another machine may be asked without TLS",
-            "timeout": "of a request; `60s` without one",
-            "connect_timeout": "of connecting; `10s` without one",
-            "proxy_url": "proxy to go through",
-            "root_certificate": "PEM text of a further certificate to trust",
-            "user_agent": "what the client calls itself",
+            "allow_http": "flag: allow requests to another machine without TLS",
+            "timeout": "timeout of a request, by default `60s`",
+            "connect_timeout": "timeout of connecting, by default `10s`",
+            "proxy_url": "URL of a proxy",
+            "root_certificate": "an additional trusted certificate in PEM",
+            "user_agent": "value of the User-Agent header",
         },
     ),
     Section(
         title="HDFS",
-        text="Exactly as written here; there are no others.",
+        text="Exactly as written here. No other options exist.",
         names=frozenset(WEBHDFS_OPTIONS),
         meanings={
-            "webhdfs_endpoint": "addresses of the NameNodes' HTTP, with commas between them",
+            "webhdfs_endpoint": "HTTP addresses of the NameNodes, separated by commas",
             "user": "user of simple authentication",
-            "delegation_token": "stands for a Kerberos login",
-            "timeout_seconds": "of each step of a request; 60 without one",
+            "delegation_token": "delegation token, instead of a Kerberos login",
+            "timeout_seconds": "timeout of each step of a request, by default 60",
         },
         examples={"HDFS": ("hdfs://namenode/table", {"user": "etl"})},
     ),
@@ -192,10 +193,10 @@ SECTIONS: Final = (
 
 
 def option_tables() -> str:
-    """Every store's options as Markdown, and the least that reaches each.
+    """Every store's options as Markdown, with examples of the least options.
 
     Raises:
-        KeyError: an option that is allowed has no meaning here.
+        KeyError: an accepted option has no meaning in `SECTIONS`.
     """
     return "\n".join(line for section in SECTIONS for line in _section(section))
 
@@ -203,7 +204,7 @@ def option_tables() -> str:
 def _section(section: Section) -> Iterator[str]:
     yield from (f"### {section.title}", "", section.text, "")
     yield from ("| option | also | what |", "| --- | --- | --- |")
-    # In the order in which they are explained; one that is not explained is an error.
+    # In the order of `meanings`. An option without a meaning raises KeyError.
     order = {name: number for number, name in enumerate(section.meanings)}
     for name in sorted(section.names, key=lambda name: order[name]):
         also = sorted(alias for alias, meant in section.aliases.items() if meant == name)

@@ -1,4 +1,4 @@
-"""Storage options as users hand them to a program: pairs in the environment, or a file."""
+"""Storage options as users pass them to a program: pairs in the environment, or a file."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from pathlib import Path
 from delta_core.errors import ConfigurationError
 
 ENVIRONMENT_VARIABLE = "DELTAWARD_STORAGE_OPTIONS"
-"""Pairs `name=value` with blanks between them, or a JSON object, or the path of a file with one."""
+"""The variable holds pairs `name=value` separated by blanks, a JSON object, or the path of a JSON file."""
 
 
 def options_from_text(text: str) -> dict[str, str]:
-    """The options of `name=value name=value`, quoted as in a shell, of a JSON object, or of a file with one.
+    """Parse the variable: pairs `name=value` quoted as in a shell, a JSON object, or the path of a JSON file.
 
     Raises:
-        ConfigurationError: it is none of these. No part of the text that may be a value is repeated.
+        ConfigurationError: the variable has none of these forms. The error contains no part that may be a
+            value.
     """
     stripped = text.strip()
     if not stripped:
         return {}
     if stripped.startswith("{"):
         return _options_of_json(
-            stripped.encode(errors="surrogatepass"), "The storage options are no JSON object of texts."
+            stripped.encode(errors="surrogatepass"),
+            "The storage options are not a JSON object with string values.",
         )
-    # A pair may end in .json, too: the path of a key file.
+    # A pair may also end in .json: its value is the path of a key file.
     if "=" not in stripped or (stripped.endswith(".json") and os.path.isfile(stripped)):
         return options_from_file(Path(stripped))
     try:
@@ -40,28 +42,32 @@ def options_from_text(text: str) -> dict[str, str]:
 
 
 def options_from_file(path: Path) -> dict[str, str]:
-    """The options of a file with one JSON object of texts.
+    """Read the options from a file with one JSON object of strings.
 
     Raises:
-        ConfigurationError: there is no such file, or it holds something else. No value is repeated.
+        ConfigurationError: the file is missing or has other content. The error contains no value.
     """
     try:
         document = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(
-            "The file with storage options cannot be read.", cause=error.strerror or "", fix=_FIX
+            "The file with storage options cannot be read.",
+            cause=f"{error.strerror}." if error.strerror else "",
+            fix=_FIX,
         ) from error
-    return _options_of_json(document, "The file with storage options holds no JSON object of texts.")
+    return _options_of_json(
+        document, "The file with storage options does not contain a JSON object with string values."
+    )
 
 
 def _options_of_json(document: bytes, problem: str) -> dict[str, str]:
     try:
-        found = json.loads(document)
+        options = json.loads(document)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        options = None
+    if not isinstance(options, dict) or not all(isinstance(value, str) for value in options.values()):
         raise ConfigurationError(problem, fix='Write, for example, {"AWS_REGION": "eu-central-1"}.')
-    return found
+    return options
 
 
-_FIX = "Write name=value pairs with blanks between them, a JSON object, or the path of a JSON file."
+_FIX = "Write name=value pairs separated by blanks, a JSON object, or the path of a JSON file."

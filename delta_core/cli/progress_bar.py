@@ -1,4 +1,4 @@
-"""A progress bar on standard error, fed by the job's events; silent where nobody watches."""
+"""A progress bar on standard error, fed by the job's events. It draws only on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn
-from rich.text import String
+from rich.text import Text
 
 from delta_core.execution.progress import NullProgress, ProgressEvent, ProgressSink
 
@@ -30,14 +30,14 @@ _WORDS: Final = {
 
 
 class _CountColumn(MofNCompleteColumn):
-    """How many of how many; nothing while the step does not count."""
+    """Done and total of the step; empty while the step does not count."""
 
-    def render(self, task: Task) -> String:
-        return String() if task.total is None else super().render(task)
+    def render(self, task: Task) -> Text:
+        return Text() if task.total is None else super().render(task)
 
 
 class BarSink:
-    """Shows the latest step, and a bar while the step counts."""
+    """A sink that shows the latest step, and a bar while the step counts."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -55,7 +55,7 @@ class BarSink:
 
 @contextmanager
 def progress_sink(*, quiet: bool = False) -> Iterator[ProgressSink]:
-    """A sink that draws, when standard error is a terminal; else one that drops."""
+    """A sink that draws a bar when standard error is a terminal, and otherwise drops the events."""
     if quiet or not sys.stderr.isatty():
         yield NullProgress()
         return

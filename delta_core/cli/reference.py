@@ -1,4 +1,4 @@
-"""The command line's reference page, made from the commands themselves."""
+"""The command line's reference page, generated from the commands."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _STORAGE_OPTIONS = f"""\
 ## Storage options
 
 Every command that opens a table takes its storage options from the file of `--options`, or else from the
-variable `{ENVIRONMENT_VARIABLE}`; [stores.md](stores.md) lists them. Without either, and for credentials
-that are not among them, the store finds what its own tools find. The file holds one JSON object of texts.
-The variable holds
+variable `{ENVIRONMENT_VARIABLE}`; [stores.md](stores.md) lists the options. Without options, and for
+credentials that the options do not contain, the store uses the provider's default credential chain. The
+file holds one JSON object with string values. The variable holds
 
-- `NAME=VALUE` pairs with blanks between them; a value that has blanks is quoted, as in a shell,
+- `NAME=VALUE` pairs separated by blanks; a value that contains blanks is quoted, as in a shell,
 - or a JSON object, as in the file,
 - or the path of such a file, which ends in `.json`.
 
@@ -27,28 +27,28 @@ deltaward describe s3://bucket/path/of/table
 deltaward describe s3://bucket/path/of/table --options options.json
 ```
 
-Options are not arguments, which other users of a machine can see. A local table takes none: the variable
-says nothing of it, and a file is refused.
+Options are not arguments, because other users of a machine can see arguments. A local table takes no
+options: the variable is ignored, and a file is refused.
 """
 
 _EXIT_CODES = """\
-Exit codes: 0 done; 1 failed; 2 the input is not valid; 3 whether a commit landed could not be told: look
-into the log before running it again; 4 a store could not be checked. Results go to standard output,
+Exit codes: 0 done; 1 failed; 2 the input is not valid; 3 it is unknown whether a commit landed: read the
+log before running the command again; 4 a store could not be checked. Results go to standard output,
 everything else to standard error.
 
 With `--json`, a command that runs a job prints its JobResult as
 [job-result.schema.json](job-result.schema.json) describes it, while `history` prints a list of commits and
-`audit` an object with `commits` and `anomalies`. `history` tells when a version counts as committed: by the
-protocol that is its log file's time of modification where the table has no in-commit timestamps. `audit`
-tells what the writer's clock said; for a table that was copied the two differ.
+`audit` prints an object with `commits` and `anomalies`. `history` shows the time of a version by the
+protocol: the in-commit timestamp, or the modification time of the log file when the table has no in-commit
+timestamps. `audit` shows the time of the writer's clock. The two differ for a table that was copied.
 """
 
 
 def reference_page() -> str:
     """The page as Markdown: the built-in commands, their arguments and options."""
     lines = ["# The command line", "", "`deltaward COMMAND [OPTIONS]`", "", _EXIT_CODES, _STORAGE_OPTIONS]
-    for name, known in BUILT_IN.items():
-        command = known.load(name)
+    for name, built_in in BUILT_IN.items():
+        command = built_in.load(name)
         lines += [f"## deltaward {name}", "", _help(command), ""]
         lines += [_usage(name, command), ""]
         rows = list(_options(command))
@@ -57,15 +57,15 @@ def reference_page() -> str:
     lines += [
         "## Commands of other packages",
         "",
-        "A distribution adds commands by the entry-point group `deltaward.commands`, as `deltaward spark`;",
-        "they are imported only when used.",
+        "A distribution adds commands through the entry-point group `deltaward.commands`, as",
+        "`deltaward spark` does. They are imported only when used.",
         "",
     ]
     return "\n".join(lines)
 
 
 def _help(command: Any) -> str:
-    """The help text; what is not to be wrapped, after a backspace, is JSON here."""
+    """The help text. The part after a backspace is not wrapped; here it is JSON."""
     text, _, example = inspect.cleandoc(command.help or "").partition("\b\n")
     return f"{text}```json\n{example}\n```" if example else text
 

@@ -1,4 +1,4 @@
-"""Job results as tables for people."""
+"""Job results as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SHOWN_FILES = 50
 
 
 def render_result(result: JobResult) -> None:
-    """Show a job's result in the way that suits its kind."""
-    renderer = _RENDERERS.get(result.kind, _figures)
+    """Print a job's result in the form of its kind."""
+    renderer = _RENDERERS.get(result.kind, _metrics)
     renderer(result)
 
 
 def when(timestamp_ms: int | None) -> str:
-    """A time as ISO 8601 in UTC, without the zone's name; empty when there is none."""
+    """A time as ISO 8601 in UTC, without the zone's name; empty for None."""
     if timestamp_ms is None:
         return ""
     try:
@@ -81,10 +81,10 @@ def _plan(result: JobResult) -> None:
         print_line(f"vacuum would delete {files} ({size(vacuum['bytes_deleted'])})")
 
 
-def _compaction(figures: Mapping[str, Any]) -> str:
-    if not figures["files_removed"]:
-        return "nothing is to be compacted"
-    return f"would turn {counted(figures['files_removed'], 'file')} into {figures['files_added']}"
+def _compaction(metrics: Mapping[str, Any]) -> str:
+    if not metrics["files_removed"]:
+        return "nothing to compact"
+    return f"would turn {counted(metrics['files_removed'], 'file')} into {metrics['files_added']}"
 
 
 def _optimize(result: JobResult) -> None:
@@ -92,12 +92,12 @@ def _optimize(result: JobResult) -> None:
     if not plan.get("files_removed"):
         print_line("nothing to do: no two small files share a partition")
         return
-    figures: Mapping[str, Any] = result.actual or plan
+    metrics: Mapping[str, Any] = result.actual or plan
     verb = "rewrote" if result.actual else "would rewrite"
-    text = f"{verb} {counted(figures['files_removed'], 'file')} ({size(figures['bytes_removed'])})"
-    text += f" as {figures['files_added']}"
+    text = f"{verb} {counted(metrics['files_removed'], 'file')} ({size(metrics['bytes_removed'])})"
+    text += f" as {metrics['files_added']}"
     if result.actual:
-        text += f" ({size(figures['bytes_added'])}), version {result.version_to}"
+        text += f" ({size(metrics['bytes_added'])}), version {result.version_to}"
     print_line(text)
 
 
@@ -126,8 +126,8 @@ def _vacuum(result: JobResult) -> None:
 def _repair(result: JobResult) -> None:
     files = result.output["plan"]["missing"]
     if result.actual:
-        gone = counted(result.actual["files_removed"], "missing file")
-        print_line(f"took out {gone} ({size(result.actual['bytes_removed'])})")
+        missing = counted(result.actual["files_removed"], "missing file")
+        print_line(f"removed {missing} ({size(result.actual['bytes_removed'])})")
         return
     if not files:
         print_line("no file is missing")
@@ -142,25 +142,25 @@ def _repair(result: JobResult) -> None:
     if len(files) > _SHOWN_FILES:
         print_line(f"and {len(files) - _SHOWN_FILES} more; --json lists all")
     print_line(
-        f"would take out {counted(len(files), 'missing file')} ({size(result.predicted['bytes_removed'])}); "
-        "pass --apply to lose their rows"
+        f"would remove {counted(len(files), 'missing file')} ({size(result.predicted['bytes_removed'])}); "
+        "pass --apply to remove their rows from the table"
     )
 
 
 def _restore(result: JobResult) -> None:
-    plan, figures = result.output["plan"], result.predicted
+    plan, metrics = result.output["plan"], result.predicted
     print_facts(
         [
             ("from version", plan["version"]),
             ("to version", f"{plan['target_version']} ({when(plan['target_timestamp_ms'])} UTC)"),
-            ("files back", _moved(figures, "added")),
-            ("files gone", _moved(figures, "removed")),
-            ("files missing", figures["files_missing"]),
+            ("files added", _moved(metrics, "added")),
+            ("files removed", _moved(metrics, "removed")),
+            ("files missing", metrics["files_missing"]),
             *_row_metrics(plan["row_diff"]),
-            ("schema or properties", "change back" if plan["metadata_changes"] else "stay"),
+            ("schema or properties", "restored" if plan["metadata_changes"] else "unchanged"),
         ]
     )
-    _definition(plan["changes"])
+    _print_definition(plan["changes"])
     if plan["row_diff"] is not None:
         _sample_rows(plan["row_diff"])
     if plan["lost_commits"]:
@@ -176,7 +176,7 @@ def _restore(result: JobResult) -> None:
     if result.commits:
         print_line(f"restored as version {result.version_to}")
     elif result.actual:
-        print_line("nothing to do: the table is already what it was")
+        print_line("nothing to do: the table already equals that version")
     else:
         print_line("nothing was changed; pass --apply to restore")
 
@@ -184,20 +184,20 @@ def _restore(result: JobResult) -> None:
 def _row_metrics(diff: Mapping[str, Any] | None) -> list[tuple[str, object]]:
     if diff is None:
         return []
-    least = "" if diff["exact"] else "at least "
+    bound = "" if diff["exact"] else "at least "
     return [
-        ("rows lost", f"{least}{diff['rows_lost']}"),
-        ("rows returned", f"{least}{diff['rows_returned']}"),
+        ("rows lost", f"{bound}{diff['rows_lost']}"),
+        ("rows returned", f"{bound}{diff['rows_returned']}"),
     ]
 
 
-def _definition(changes: Mapping[str, Any]) -> None:
-    both = [("column", change) for change in changes["columns"]]
-    both += [("property", change) for change in changes["properties"]]
-    if both:
+def _print_definition(changes: Mapping[str, Any]) -> None:
+    changed = [("column", change) for change in changes["columns"]]
+    changed += [("property", change) for change in changes["properties"]]
+    if changed:
         print_table(
             ("what", "name", "from", "to"),
-            [(what, c["name"], c["from"] or "-", c["to"] or "-") for what, c in both],
+            [(what, c["name"], c["from"] or "-", c["to"] or "-") for what, c in changed],
         )
     if changes["kept_features"]:
         print_line(f"table features that stay: {', '.join(changes['kept_features'])}")
@@ -236,13 +236,13 @@ def _verify(result: JobResult) -> None:
     )
 
 
-def _figures(result: JobResult) -> None:
+def _metrics(result: JobResult) -> None:
     print_facts([("status", result.status.value), *result.predicted.items(), *result.actual.items()])
 
 
-def _moved(figures: Mapping[str, Any], what: str) -> str:
-    rows = figures[f"rows_{what}"]
-    amount = f"{figures[f'files_{what}']} ({size(figures[f'bytes_{what}'])}"
+def _moved(metrics: Mapping[str, Any], what: str) -> str:
+    rows = metrics[f"rows_{what}"]
+    amount = f"{metrics[f'files_{what}']} ({size(metrics[f'bytes_{what}'])}"
     return amount + (")" if rows is None else f", {rows} rows)")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import String
+from rich.text import Text
 
 from delta_core.errors import escape_control_characters
 
@@ -16,7 +16,7 @@ _UNPIPED_WIDTH = 160
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
-    """A table on standard output; numbers stand right."""
+    """Print a table on standard output. Numeric columns are right-aligned."""
     table = Table(title=title, title_justify="left", header_style="bold")
     listed = [list(row) for row in rows]
     for index, name in enumerate(columns):
@@ -28,7 +28,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
 
 
 def print_facts(facts: Iterable[tuple[str, Any]], *, title: str | None = None) -> None:
-    """Names and values, one a line."""
+    """Print names and values, one pair a line."""
     table = Table(title=title, title_justify="left", show_header=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -37,12 +37,12 @@ def print_facts(facts: Iterable[tuple[str, Any]], *, title: str | None = None) -
     _standard_output().print(table)
 
 
-def _safe(value: Any) -> String:
-    """Text that can neither drive the terminal nor be taken for markup."""
-    return String("" if value is None else escape_control_characters(str(value)))
+def _safe(value: Any) -> Text:
+    """The value without control characters or markup."""
+    return Text("" if value is None else escape_control_characters(str(value)))
 
 
 def _standard_output() -> Console:
-    # A pipe has no width of its own; eighty columns would break paths.
+    # A pipe has no width; the default of eighty columns would break paths.
     width = None if sys.stdout.isatty() else _UNPIPED_WIDTH
     return Console(file=sys.stdout, width=width, highlight=False)

@@ -1,1 +1,1 @@
-"""Whether a store keeps what `LogStore` promises: the checks, and a run of them all against a user's own."""
+"""Checks whether a store keeps the contract of `LogStore`, and a run of all checks on a user's store."""

@@ -1,4 +1,4 @@
-"""A check, what it is given, and what became of it."""
+"""A conformance check, its context, and its result."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from delta_core.conformance.workers import WorkerProcess
 
 
 class Status(StrEnum):
-    """How a check ended."""
+    """The outcome of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
     LIMITED = "limited"
-    """The store refuses something that commits do not need, such as deleting."""
+    """The store refuses something that commits do not need, such as deletions."""
     NO_ACCESS = "no access"
-    """The store was not reached, or refused what every check needs: nothing is known of it."""
+    """The store was not reached, or refused what every check needs: the run has no result for the store."""
     NOT_RUN = "not run"
 
 
 @dataclass(slots=True, kw_only=True)
 class Context:
-    """What checks are given.
+    """The context of the checks.
 
     Attributes:
-        place: the prefix.
-        writers: how many processes race and commit.
-        seconds: how long this check should take; one that repeats something stops repeating it then.
-        workers: the processes, once they are started.
-        may_delete: False when the store refused to delete an object of ours.
+        place: the prefix of the run.
+        writers: the number of processes that race and commit.
+        seconds: the planned duration of this check; a check that repeats something stops repeating then.
+        workers: the processes, after they are started.
+        may_delete: False when the store refused to delete an object of this run.
     """
 
     place: Place
@@ -43,7 +43,7 @@ class Context:
     may_delete: bool = True
 
     def deadline(self) -> float:
-        """The monotonic second at which to stop repeating."""
+        """The time of the monotonic clock, in seconds, at which to stop repeating."""
         return self.clock.monotonic_seconds() + self.seconds
 
     def is_over(self, deadline: float) -> bool:
@@ -53,18 +53,18 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Something that a store must do.
+    """A requirement of a store.
 
     Attributes:
-        name: stable, for documents.
-        title: what holds when it passed.
-        run: returns a line on what was seen; raises StoreContractError, or the store's own error.
-        cause: why a store fails it, unless the error says so.
-        fix: what to do then.
-        seconds: how long it should take; three times that is given up on.
-        decides_writers: whether a table with several writers is unsafe where it fails.
-        with_workers: whether it needs the processes.
-        deletes: whether it cannot be run where deleting is refused.
+        name: a stable name, for documents.
+        title: what holds when the check passed.
+        run: returns a line about the observations; raises StoreContractError or an error of the store.
+        cause: the usual cause of a failure, unless the error has one.
+        fix: the fix for this cause.
+        seconds: the planned duration; the check is abandoned after three times as long.
+        decides_writers: whether a failure makes a table with several writers unsafe.
+        with_workers: whether the check needs the processes.
+        deletes: whether the check needs permission to delete.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What became of a check; `problem`, `cause` and `fix` are empty where it passed."""
+    """The result of a check; `problem`, `cause` and `fix` are empty when the check passed."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""The checks of a run, in their order: what each means, why a store fails it, and what to do then."""
+"""The checks of a run, in order, with the usual cause and fix of a failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEEDS_DELETE: Final = frozenset({"delete_removes", "only_unchanged_objects_are_
 
 
 def _contract(context: Context) -> str:
-    """The suite that `delta_core.testing` has, each guarantee in a directory of its own."""
+    """The suite of `delta_core.testing`, with each guarantee in a directory of its own."""
     broken: list[str] = []
     run = [name for name in CONTRACT if context.may_delete or name not in _NEEDS_DELETE]
     for name in run:
@@ -25,7 +25,7 @@ def _contract(context: Context) -> str:
         except DeltaError as error:
             broken.append(f"{name}: {error}")
     require(not broken, f"{len(broken)} of {len(run)} guarantees do not hold. {' '.join(broken)}")
-    return f"{len(run)} guarantees of the store's interface"
+    return f"{len(run)} guarantees of the store's interface hold"
 
 
 def _one(guarantee: Callable[[LogStore], None], store: LogStore) -> None:
@@ -35,14 +35,14 @@ def _one(guarantee: Callable[[LogStore], None], store: LogStore) -> None:
         raise StoreContractError(f"{type(error).__name__}: {error}") from error
 
 
-_PROXY: Final = "Ask the store itself: no cache, gateway or proxy may answer in its place."
+_PROXY: Final = "Connect to the store itself, without a cache, gateway or proxy."
 
 ACCESS: Final = Check(
     name="access",
     title="Objects are written, read and listed",
     run=objects.access,
-    cause="The address, the credentials or their permissions are not right.",
-    fix="Check the URI and the storage options; a writer needs to list, get and put.",
+    cause="The address, the credentials or their permissions are wrong.",
+    fix="Check the URI and the storage options. A writer needs permission to list, get and put.",
     decides_writers=True,
 )
 
@@ -60,15 +60,15 @@ CHECKS: Final = (
         name="contract",
         title="The interface keeps its contract",
         run=_contract,
-        cause="The store, or the client that speaks to it, answers otherwise than the interface says.",
-        fix="Report it with the text above; delta_core.testing has the same as a pytest suite.",
+        cause="The store or its client violates the contract of the interface.",
+        fix="Report it with the message above. delta_core.testing has the same checks as a pytest suite.",
         seconds=30.0,
     ),
     Check(
         name="delete",
         title="Objects are deleted",
         run=objects.deleting,
-        cause="Deleted objects are still answered.",
+        cause="Deleted objects can still be read.",
         fix=_PROXY,
         deletes=True,
     ),
@@ -76,15 +76,15 @@ CHECKS: Final = (
         name="ranges",
         title="Parts of an object are read",
         run=objects.ranges,
-        cause="Ranges of a request are not honoured.",
+        cause="The store ignores the range of a request.",
         fix=_PROXY,
     ),
     Check(
         name="names",
-        title="Names with any sign are kept",
+        title="Names with any character are kept",
         run=objects.odd_names,
         cause="Names are encoded differently when they are written, listed and read.",
-        fix="Partition values with such signs cannot be used there.",
+        fix="Do not use partition values with such characters on this store.",
         seconds=15.0,
     ),
     Check(
@@ -92,15 +92,15 @@ CHECKS: Final = (
         title="A large object is created once",
         run=objects.large_commit,
         cause="Large create-only writes are split, cut off, or lose their precondition.",
-        fix="Raise the limit of the request's size in front of the store.",
+        fix="Raise the limit of the request size in front of the store.",
         seconds=20.0,
         decides_writers=True,
     ),
     Check(
         name="listing",
-        title="Listings are whole and current",
+        title="Listings are complete and current",
         run=objects.listing,
-        cause="Pages of a listing overlap, leave out names or are out of order.",
+        cause="Pages of a listing overlap, omit names or are out of order.",
         fix=_PROXY,
         seconds=25.0,
         decides_writers=True,
@@ -109,7 +109,7 @@ CHECKS: Final = (
         name="unclear-writes",
         title="A write without an answer is settled by reading back",
         run=objects.timeouts,
-        cause="A write that was given up on landed in part, or changed what had been read.",
+        cause="A write without an answer was stored in part, or changed an object that was read back.",
         fix=_PROXY,
         seconds=20.0,
         decides_writers=True,
@@ -118,7 +118,7 @@ CHECKS: Final = (
         name="race",
         title="One of racing writers wins",
         run=processes.create_only_race,
-        cause="The store looks whether the name is free and then writes, instead of both in one step.",
+        cause="The store checks whether the name is free and then writes, instead of doing both in one step.",
         fix="Do not let several writers commit there, or decide commits in DynamoDB.",
         seconds=25.0,
         decides_writers=True,
@@ -128,17 +128,17 @@ CHECKS: Final = (
         name="forward-probes",
         title="A new version is seen at once",
         run=processes.forward_probes,
-        cause="That a name was missing is remembered somewhere on the way.",
+        cause="A cache between this machine and the store keeps the answer that a name is missing.",
         fix=_PROXY,
         decides_writers=True,
         with_workers=True,
     ),
     Check(
         name="killed-writers",
-        title="A killed writer leaves a whole object or nothing",
+        title="A killed writer leaves a complete object or nothing",
         run=processes.killed_writers,
         cause="Objects appear before they are complete.",
-        fix="Use another way to the same store: this one shows pieces of commits.",
+        fix="Use another connection to the same store: this one shows parts of commits.",
         seconds=20.0,
         decides_writers=True,
     ),
@@ -147,10 +147,10 @@ CHECKS: Final = (
         title="Every commit is in exactly one version",
         run=processes.concurrent_commits,
         cause="Commits overwrite each other or get lost.",
-        fix="Do not let several writers commit there; report the text above.",
+        fix="Do not let several writers commit there. Report the message above.",
         seconds=40.0,
         decides_writers=True,
         with_workers=True,
     ),
 )
-"""What is run once there is access and names are created once."""
+"""The checks that run when ACCESS and PRECONDITIONS passed."""

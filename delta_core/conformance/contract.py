@@ -1,7 +1,8 @@
 """The guarantees of `delta_core.storage.log_store.LogStore`, one function each, on an empty store.
 
-A function returns when its guarantee holds and raises StoreContractError when it does not; an error of the
-store itself is passed on. `delta_core.testing` makes a pytest suite of them, `suite` a run against a URI.
+A function returns when its guarantee holds and raises StoreContractError when it does not. Errors of the
+store itself are not caught. `delta_core.testing` makes a pytest suite of the functions, `suite` a run on a
+URI.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from delta_core.storage.name_columns import names_in
 from delta_core.storage.unchanged import delete_unchanged
 
 CLIMBING_PATHS = ("", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/\0")
-"""What no call takes for a path."""
+"""Paths that every call must refuse."""
 
 
-def what_was_put_is_read(store: LogStore) -> None:
-    """Content, size, path and a plausible time."""
+def a_put_object_is_read_back(store: LogStore) -> None:
+    """A put object has its content, size, path and a plausible time."""
     store.put("a/b.bin", b"\0\xff one")
     require_same(store.read("a/b.bin"), b"\0\xff one", "the content")
     info = store.head("a/b.bin")
@@ -33,14 +34,14 @@ def what_was_put_is_read(store: LogStore) -> None:
 
 
 def put_replaces(store: LogStore) -> None:
-    """The second content stands, whole."""
+    """A second put replaces the whole content."""
     store.put("x", b"long content")
     store.put("x", b"short")
     require_same(store.read("x"), b"short", "an object that was replaced")
 
 
 def put_if_absent_creates_once(store: LogStore) -> None:
-    """The second creator is told, and changes nothing."""
+    """A second create-only write fails and changes nothing."""
     store.put_if_absent("_delta_log/0.json", b"first")
     again = partial(store.put_if_absent, "_delta_log/0.json", b"second")
     require_raises(ObjectExistsError, again, "creating an object a second time")
@@ -48,21 +49,22 @@ def put_if_absent_creates_once(store: LogStore) -> None:
 
 
 def missing_object(store: LogStore) -> None:
-    """Every way of reading says that it is not there."""
+    """Every read of a missing object reports that it is missing."""
     for ask in (store.read, store.head, store.open_input, store.open_whole):
-        require_raises(ObjectNotFoundError, partial(ask, "missing/too"), f"{ask.__name__} of what is missing")
-        require_raises(ObjectNotFoundError, partial(ask, "missing"), f"{ask.__name__} of what is missing")
+        problem = f"{ask.__name__} of a missing object"
+        require_raises(ObjectNotFoundError, partial(ask, "missing/too"), problem)
+        require_raises(ObjectNotFoundError, partial(ask, "missing"), problem)
 
 
-def a_directory_is_no_object(store: LogStore) -> None:
-    """What lies below a name does not make it an object."""
+def a_directory_is_not_an_object(store: LogStore) -> None:
+    """A directory with objects below it is not an object itself."""
     store.put("d/x", b"1")
     for ask in (store.head, store.open_input, store.open_whole):
         require_raises(ObjectNotFoundError, partial(ask, "d"), f"{ask.__name__} of a directory")
 
 
 def an_object_is_opened_whole(store: LogStore) -> None:
-    """A reader that knows its size and seeks."""
+    """`open_whole` returns a seekable reader that has the object's size."""
     store.put("d/x", b"0123456789")
     with store.open_whole("d/x") as source:
         require_same(source.size(), 10, "the size")
@@ -71,17 +73,17 @@ def an_object_is_opened_whole(store: LogStore) -> None:
 
 
 def delete_removes(store: LogStore) -> None:
-    """Also what is not there."""
+    """Deletes an object. Deleting a missing object is not an error."""
     store.put("d/x", b"1")
     store.delete("d/x")
     store.delete("d/x")
     store.delete("no/such/thing")
-    require_raises(ObjectNotFoundError, partial(store.read, "d/x"), "reading what was deleted")
+    require_raises(ObjectNotFoundError, partial(store.read, "d/x"), "reading a deleted object")
 
 
 def only_unchanged_objects_are_deleted(store: LogStore) -> None:
-    """What was written anew since somebody looked at it stays; what is gone is no error."""
-    for name in ("d/same", "d/changed", "d/gone"):
+    """Objects that were written after they were listed stay. A missing object is not an error."""
+    for name in ("d/same", "d/changed", "d/missing"):
         store.put(name, b"1")
     seen = [
         (path, size_bytes, modified_ms)
@@ -91,77 +93,77 @@ def only_unchanged_objects_are_deleted(store: LogStore) -> None:
         )
     ]
     store.put("d/changed", b"other")
-    store.delete("d/gone")
+    store.delete("d/missing")
     done = delete_unchanged(store, seen)
-    require_same((done.files, done.size_bytes), (1, 1), "how much was deleted of what was unchanged")
-    require_same(done.changed, ("d/changed",), "what was kept, since it was written anew")
-    require_same([info.path for info in store.walk()], ["d/changed"], "what is left")
+    require_same((done.files, done.size_bytes), (1, 1), "the count and size of the deleted objects")
+    require_same(done.changed, ("d/changed",), "the list of changed objects")
+    require_same([info.path for info in store.walk()], ["d/changed"], "the remaining objects")
 
 
 def listing_is_sorted_flat_and_starts_after(store: LogStore) -> None:
-    """Names only of the directory itself, in order, from a name on."""
+    """A listing contains the names in the directory itself, in order, after a given name."""
     for name in ("b", "a", "c", "sub/d", "a.b"):
         store.put(f"l/{name}", b"")
-    for after, wanted in (
+    for after, expected in (
         (None, ["l/a", "l/a.b", "l/b", "l/c"]),
         ("a", ["l/a.b", "l/b", "l/c"]),
         ("aa", ["l/b", "l/c"]),
     ):
-        found = [info.path for info in store.list_directory("l", start_after=after)]
-        require_same(found, wanted, f"the listing after {after!r}")
+        listed = [info.path for info in store.list_directory("l", start_after=after)]
+        require_same(listed, expected, f"the listing after {after!r}")
     require_same(store.list_directory("nothing"), [], "the listing of a missing directory")
 
 
 def root_listing(store: LogStore) -> None:
-    """The root is a directory."""
+    """The root can be listed."""
     store.put("top", b"123")
-    found = [(info.path, info.size_bytes) for info in store.list_directory("")]
-    require_same(found, [("top", 3)], "the listing of the root")
+    listed = [(info.path, info.size_bytes) for info in store.list_directory("")]
+    require_same(listed, [("top", 3)], "the listing of the root")
 
 
 def walk_finds_everything(store: LogStore) -> None:
-    """At any depth, with blanks, letters of all alphabets and percent signs."""
+    """A walk finds objects at any depth, with blanks, non-ASCII letters and percent signs in their names."""
     names = {"x", "p=1/a", "p=1/q=2/b", "_delta_log/0.json", "sp ace/ü%20.bin"}
     for name in names:
         store.put(name, b"1")
     require_same({info.path for info in store.walk()}, names, "a walk from the root")
     listed = [path for batch in walk_batches(store) for path in names_in(batch.paths())]
     require_same(sorted(listed), sorted(names), "a walk in columns")
-    require_same({info.path for info in store.walk("p=1")}, {"p=1/a", "p=1/q=2/b"}, "a walk from below")
+    require_same({info.path for info in store.walk("p=1")}, {"p=1/a", "p=1/q=2/b"}, "a walk of a directory")
     require_same(list(store.walk("absent")), [], "a walk of a missing directory")
 
 
 def output_appears_when_the_context_ends(store: LogStore) -> None:
-    """Not before."""
+    """The object does not appear before the context ends."""
     with store.open_output("data/part.bin") as sink:
         sink.write(b"abc")
         require_same(store.list_directory("data"), [], "the listing while an object is written")
-    require_same(store.read("data/part.bin"), b"abc", "what was written")
+    require_same(store.read("data/part.bin"), b"abc", "the written content")
 
 
 def failed_output_leaves_nothing(store: LogStore) -> None:
-    """Neither the object nor a piece of it."""
-    failure = StorageError("the writer gave up")
+    """A failed writer leaves neither the object nor a part of it."""
+    failure = StorageError("the writer failed")
     try:
         with store.open_output("data/part.bin") as sink:
             sink.write(b"abc")
             raise failure
     except StorageError as error:
-        require(error is failure, f"a writer's own error came back as {error!r}")
-    require_same([info.path for info in store.walk()], [], "what a failed writer left")
+        require(error is failure, f"a writer's own error was raised as {error!r}")
+    require_same([info.path for info in store.walk()], [], "the objects after a failed write")
 
 
 def parquet_through_input_and_output(store: LogStore) -> None:
-    """Arrow reads back what it wrote."""
+    """Arrow reads the Parquet file that it wrote."""
     table = pa.table({"x": list(range(1000))})
     with store.open_output("t.parquet") as sink:
         pq.write_table(table, sink)
     with store.open_input("t.parquet") as source:
-        require(bool(pq.read_table(source).equals(table)), "a Parquet file came back changed")
+        require(bool(pq.read_table(source).equals(table)), "a Parquet file differs after reading it back")
 
 
 def paths_stay_below_the_root(store: LogStore) -> None:
-    """No call takes a path that climbs."""
+    """No call accepts a path that leaves the root."""
     for path in CLIMBING_PATHS:
         calls: list[Callable[[], object]] = [
             *(partial(ask, path) for ask in (store.read, store.head, store.delete, store.open_input)),
@@ -172,28 +174,28 @@ def paths_stay_below_the_root(store: LogStore) -> None:
             require_raises(PathEscapeError, call, f"a call for {path!r}")
 
 
-def persist_takes_what_is_there_and_names_what_is_not(store: LogStore) -> None:
-    """A missing object is an error before a commit names it."""
+def persist_accepts_existing_and_refuses_missing_objects(store: LogStore) -> None:
+    """`persist` accepts existing objects and raises an error for a missing object."""
     store.put("a/b/x", b"1")
     store.put("y", b"2")
     store.persist(["a/b/x", "y"])
-    require_same(store.read("a/b/x"), b"1", "what was made durable")
-    require_raises(ObjectNotFoundError, partial(store.persist, ["a/b/gone"]), "persisting what is gone")
+    require_same(store.read("a/b/x"), b"1", "the durable content")
+    require_raises(ObjectNotFoundError, partial(store.persist, ["a/b/missing"]), "persisting a missing file")
 
 
 def uri_has_no_trailing_slash(store: LogStore) -> None:
-    """One spelling."""
+    """The URI is canonical."""
     require("://" in store.uri and not store.uri.endswith("/"), f"the URI {store.uri!r} is not canonical")
 
 
 CONTRACT: Mapping[str, Callable[[LogStore], None]] = {
     check.__name__: check
     for check in (
-        what_was_put_is_read,
+        a_put_object_is_read_back,
         put_replaces,
         put_if_absent_creates_once,
         missing_object,
-        a_directory_is_no_object,
+        a_directory_is_not_an_object,
         an_object_is_opened_whole,
         delete_removes,
         only_unchanged_objects_are_deleted,
@@ -204,8 +206,8 @@ CONTRACT: Mapping[str, Callable[[LogStore], None]] = {
         failed_output_leaves_nothing,
         parquet_through_input_and_output,
         paths_stay_below_the_root,
-        persist_takes_what_is_there_and_names_what_is_not,
+        persist_accepts_existing_and_refuses_missing_objects,
         uri_has_no_trailing_slash,
     )
 }
-"""Every guarantee that one process alone can see, by name."""
+"""The guarantees that a single process can check, by name."""

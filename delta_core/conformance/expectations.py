@@ -1,4 +1,4 @@
-"""What a check asks of a store, and the error when it does not hold."""
+"""Assertions of the checks, which raise StoreContractError."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from delta_core.errors import DeltaError, StoreContractError
 
 
 def require(holds: bool, problem: str, *, cause: str = "", fix: str = "") -> None:
-    """Raise StoreContractError with the problem unless something holds."""
+    """Raise StoreContractError with the problem unless the condition holds."""
     if not holds:
         raise StoreContractError(problem, cause=cause, fix=fix)
 
 
-def require_same(found: object, wanted: object, what: str) -> None:
-    """Raise StoreContractError unless what was found is what was wanted."""
-    if found != wanted:
-        raise StoreContractError(f"{what} is {_short(found)} and should be {_short(wanted)}")
+def require_same(actual: object, expected: object, what: str) -> None:
+    """Raise StoreContractError unless the actual value equals the expected value."""
+    if actual != expected:
+        raise StoreContractError(f"Wrong result for {what}: {_short(actual)} instead of {_short(expected)}.")
 
 
 def require_raises(kind: type[DeltaError], call: Callable[[], object], what: str) -> None:
-    """Raise StoreContractError unless a call raises an error of a kind; one of another kind is passed on."""
+    """Raise StoreContractError unless a call raises an error of this class. Other errors are not caught."""
     try:
         call()
     except kind:
         return
-    raise StoreContractError(f"{what} went through and should raise {kind.__name__}")
+    raise StoreContractError(f"There was no {kind.__name__} for {what}.")
 
 
 def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else f"{text[:100]}... ({len(text)} characters)"
+    shown = repr(value)
+    return shown if len(shown) <= 120 else f"{shown[:100]}... ({len(shown)} characters)"

@@ -1,4 +1,4 @@
-"""A fresh prefix below a user's URI: all that a run writes is below it, and all of that is taken away."""
+"""A new prefix below a user's URI. A run writes only below the prefix, and deletes all of it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from delta_core.storage.open import local_root, open_store
 from delta_core.storage.uri import canonical_table_uri
 
 PREFIX = "deltaward-conformance-"
-"""What the name of a run's prefix begins with; a random UUID follows."""
+"""The start of the prefix's name; a random UUID follows."""
 
 _DELETING_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanUp:
-    """What became of the objects that a run wrote.
+    """The result of deleting the objects of a run.
 
     Attributes:
-        deleted: how many objects are gone.
-        left: paths below the prefix that are still there, sorted.
-        listed: whether the store said what is left.
-        why: the error that stopped the first deletion that failed, or the listing; else empty.
+        deleted: the number of deleted objects.
+        left: the paths below the prefix that still exist, sorted.
+        listed: whether the remaining paths could be listed.
+        why: the error of the first failed deletion, or of the listing; else empty.
     """
 
     deleted: int
@@ -42,19 +42,19 @@ class CleanUp:
 
 
 @runtime_checkable
-class KeepsDirectories(Protocol):
-    """A store in which directories are things of their own, as is what killed writers leave."""
+class HasDirectories(Protocol):
+    """A store with directories of their own and temporary files of killed writers."""
 
-    def leftovers(self) -> list[str]:
-        """What is below the root and no object, in an order in which it can be deleted."""
+    def unlisted_paths(self) -> list[str]:
+        """The paths below the root that are not objects, in an order in which they can be deleted."""
         ...
 
 
 class Place:
-    """Stores below one fresh prefix, none of them with a cache of this machine.
+    """Stores below one new prefix, without a cache on this machine.
 
     Args:
-        url: what the prefix is made below; nothing else below it is read or written.
+        url: the parent of the prefix; nothing else below it is read or written.
         options: storage options, as for `open_store`.
 
     Raises:
@@ -73,27 +73,27 @@ class Place:
             self._makes_base = root is not None and not root.parent.exists()
         except OSError as error:
             raise ConfigurationError(
-                "The URL names no directory that there can be.",
+                "The URL is not a valid directory.",
                 cause=error.strerror or type(error).__name__,
                 fix="Pass the URL of a directory that you may write to.",
             ) from error
 
     def require_fresh(self) -> None:
-        """Make sure that nothing is below the prefix.
+        """Check that nothing exists below the prefix.
 
         Raises:
-            StoreContractError: something is.
-            StorageError: it cannot be listed.
+            StoreContractError: an object exists.
+            StorageError: the prefix cannot be listed.
         """
         for info in self._store.walk():
             raise StoreContractError(
-                f"There is an object {info.path!r} below the new prefix {self.uri!r}.",
-                cause="The store answers for names that nobody wrote, or another run has the same name.",
-                fix="Run it again; if it happens again, the store's listing is not one to rely on.",
+                f"The new prefix {self.uri!r} already contains the object {info.path!r}.",
+                cause="The store lists names that were not written, or another run has the same name.",
+                fix="Run it again. If it happens again, do not rely on the listings of this store.",
             )
 
     def table(self, name: str) -> str:
-        """The URI of a directory below the prefix; the prefix itself for an empty name."""
+        """The URI of a directory below the prefix; the prefix itself when the name is empty."""
         return f"{self.uri}/{name}" if name else self.uri
 
     def store(self, name: str, **options: str) -> LogStore:
@@ -103,18 +103,18 @@ class Place:
 
     @property
     def remote(self) -> bool:
-        """Whether the store is asked over a network."""
+        """Whether the store is accessed over a network."""
         return self._store.remote
 
     def clean_up(self, *, seconds: float) -> CleanUp:
-        """Delete what is below the prefix, for at most about some seconds; what is left is named."""
+        """Delete everything below the prefix, for about `seconds` at most. Returns what remains."""
         deadline = self.clock.monotonic_seconds() + seconds
         failures: list[str] = []
         deleted = 0
 
         def delete(path: str) -> bool:
             if self.clock.monotonic_seconds() > deadline:
-                failures.append("the time was over")
+                failures.append("the time limit was reached")
                 return False
             try:
                 self._store.delete(path)
@@ -125,7 +125,7 @@ class Place:
 
         try:
             paths = [info.path for info in self._store.walk()]
-            # One first: where deleting is refused, a thousand refusals say no more.
+            # One first: when the store refuses to delete, a thousand more attempts are useless.
             if paths and delete(paths[0]):
                 with ThreadPoolExecutor(_DELETING_THREADS) as pool:
                     deleted = 1 + sum(pool.map(delete, paths[1:]))
@@ -138,26 +138,26 @@ class Place:
         return CleanUp(deleted=deleted, left=left, why=failures[0] if left else "")
 
     def _remove_directories(self) -> tuple[list[str], str]:
-        """What is no object, and the prefix itself: what could not be removed, and why."""
+        """Remove directories, temporary files and the prefix. Returns what could not be removed, and why."""
         root = local_root(self._store)
         if root is not None:
-            # It does not follow links.
+            # rmtree does not follow symbolic links.
             shutil.rmtree(root, ignore_errors=True)
             if self._makes_base:
                 with suppress(OSError):
                     root.parent.rmdir()
-        elif isinstance(self._store, KeepsDirectories):
+        elif isinstance(self._store, HasDirectories):
             base, _, name = self.uri.rpartition("/")
             try:
-                for path in self._store.leftovers():
+                for path in self._store.unlisted_paths():
                     self._store.delete(path)
                 # A directory is deleted only when it is empty.
                 open_store(base, storage_options=self.options, clock=self.clock).delete(name)
             except StorageError as error:
-                return ["(directories, and what killed writers left)"], str(error)
+                return ["(directories, and temporary files of killed writers)"], str(error)
         return [], ""
 
 
 def package_root() -> str:
-    """The folder that processes must find `delta_core` in."""
+    """The directory from which processes import `delta_core`."""
     return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

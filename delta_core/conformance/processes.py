@@ -1,4 +1,4 @@
-"""Checks with several processes: races, what one sees of another's writes, a killed writer, real commits."""
+"""Checks with several processes: races, visibility of writes, a killed writer, real commits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_PROBES = 20
 
 
 def create_only_race(context: Context) -> str:
-    """Of many writers of one name, in processes and threads, exactly one wins, and its bytes stay."""
+    """Of many writers of one name, in processes and threads, exactly one wins, and its content stays."""
     store = context.place.store("race")
     deadline = context.deadline()
     racers = [
@@ -43,24 +43,24 @@ def create_only_race(context: Context) -> str:
         at = context.clock.monotonic_seconds() + _LEAD_SECONDS
         for worker, bodies in zip(context.workers, racers, strict=True):
             worker.send({"do": "create", "table": "race", "path": path, "bodies": bodies, "at": at})
-        told: dict[str, str] = {}
+        answers: dict[str, str] = {}
         for worker, bodies in zip(context.workers, racers, strict=True):
-            told.update(zip(bodies, worker.answer()["told"], strict=True))
-        winner = _stored(store.read(path), told)
-        _judge(told, winner)
-        spurious += told[winner] == EXISTS
-        unclear += sum(answer == AMBIGUOUS for answer in told.values())
+            answers.update(zip(bodies, worker.answer()["told"], strict=True))
+        winner = _stored(store.read(path), answers)
+        _judge(answers, winner)
+        spurious += answers[winner] == EXISTS
+        unclear += sum(answer == AMBIGUOUS for answer in answers.values())
         rounds += 1
     require(
         rounds >= MIN_RACES,
-        f"Only {rounds} races were held in {context.seconds:.0f} s.",
-        cause="The store is too slow for the time that the run has.",
-        fix="Give it more by --max-seconds, or fewer --writers.",
+        f"Only {rounds} races finished in {context.seconds:.0f} s.",
+        cause="The store is too slow for the time limit of the run.",
+        fix="Increase --max-seconds, or reduce --writers.",
     )
     return (
         f"{rounds} races of {len(context.workers) * THREADS_EACH} writers, "
-        f"which are {len(context.workers)} processes with {THREADS_EACH} threads each, one winner a race"
-        f"{_also(spurious, 'of which the store told the winner that the name was taken')}"
+        f"in {len(context.workers)} processes with {THREADS_EACH} threads each, one winner per race"
+        f"{_also(spurious, 'winners got the answer that the name was taken')}"
         f"{_also(unclear, 'answers were unclear')}"
     )
 
@@ -69,30 +69,30 @@ def _also(count: int, what: str) -> str:
     return f"; {count} {what}" if count else ""
 
 
-def _stored(data: bytes, told: dict[str, str]) -> str:
-    for body in told:
+def _stored(data: bytes, answers: dict[str, str]) -> str:
+    for body in answers:
         if data == body.encode() * BODY_REPEATS:
             return body
-    require(False, f"what is stored after a race is no racer's ({len(data)} bytes)")
+    require(False, f"the object after a race has the content of no racer ({len(data)} bytes)")
     return ""
 
 
-def _judge(told: dict[str, str], winner: str) -> None:
-    winners = [body.strip() for body, answer in told.items() if answer == WON]
+def _judge(answers: dict[str, str], winner: str) -> None:
+    winners = [body.strip() for body, answer in answers.items() if answer == WON]
     require(
         len(winners) <= 1,
-        f"{len(winners)} writers were told that they created the same object: {', '.join(winners)}.",
+        f"{len(winners)} writers got the answer that they created the same object: {', '.join(winners)}.",
     )
     require(
-        not winners or told[winner] == WON,
-        f"{''.join(winners)} was told that it created the object, and {winner.strip()} has it.",
+        not winners or answers[winner] == WON,
+        f"{''.join(winners)} got the answer that it created the object, but {winner.strip()} did.",
     )
-    odd = [answer for answer in told.values() if answer not in (WON, EXISTS, AMBIGUOUS)]
-    require(not odd, f"{len(odd)} writers were told something else: {next(iter(odd), '')}")
+    odd = [answer for answer in answers.values() if answer not in (WON, EXISTS, AMBIGUOUS)]
+    require(not odd, f"{len(odd)} writers got another answer: {next(iter(odd), '')}")
 
 
 def forward_probes(context: Context) -> str:
-    """What was asked for and was missing is seen by other processes as soon as it is created."""
+    """Other processes see an object as soon as it is created, also when they asked for it before."""
     store = context.place.store("probes")
     deadline, done = context.deadline(), 0
     while done < _MAX_PROBES and not (context.is_over(deadline) and done >= 1):
@@ -100,20 +100,20 @@ def forward_probes(context: Context) -> str:
         ask = {"do": "read", "table": "probes", "path": path}
         readers = [context.workers[(done + shift) % len(context.workers)] for shift in range(2)]
         for reader in readers:
-            require_same(reader.ask(ask)["sha256"], None, "what is read before it is written")
+            require_same(reader.ask(ask)["sha256"], None, "the object before it is written")
         store.put_if_absent(path, data)
         for reader in readers:
-            found = reader.ask(ask)["sha256"]
-            require(found is not None, "an object is not found by another process right after its creation")
-            require_same(found, hashlib.sha256(data).hexdigest(), "what another process reads")
+            digest = reader.ask(ask)["sha256"]
+            require(digest is not None, "an object is not found by another process right after its creation")
+            require_same(digest, hashlib.sha256(data).hexdigest(), "the content that another process reads")
         listed = [info.path for info in store.list_directory("_delta_log", start_after=path[11:-6])]
-        require(path in listed or not store.consistent_listing, "a new object is not in a listing")
+        require(path in listed or not store.consistent_listing, "a new object is missing in a listing")
         done += 1
-    return f"{done} objects, each asked for before and right after it was there"
+    return f"{done} objects, each read before and right after its creation"
 
 
 def killed_writers(context: Context) -> str:
-    """A writer that is killed in the middle leaves the whole object or nothing."""
+    """A writer that is killed during a write leaves a complete object or nothing."""
     store = context.place.store("killed")
     data = _KILLED_BODY.encode() * _KILLED_TIMES
     landed = 0
@@ -125,24 +125,24 @@ def killed_writers(context: Context) -> str:
             context.clock.sleep(seconds)
             worker.kill()
             try:
-                found = store.read(path)
+                stored = store.read(path)
             except ObjectNotFoundError:
                 pass
             else:
                 landed += 1
-                require(found == data, f"{len(found)} of {len(data)} bytes of a killed writer are to be read")
+                require(stored == data, f"{len(stored)} of {len(data)} bytes of a killed writer can be read")
             settle(context, store, path, data)
-    return f"{len(_KILLED_AFTER_SECONDS)} writers killed, {landed} had landed, none in part"
+    return f"{len(_KILLED_AFTER_SECONDS)} writers killed, {landed} objects were stored, none in part"
 
 
 def concurrent_commits(context: Context) -> str:
-    """Every commit that a process was told of is in exactly one version, and no version is missing."""
+    """Every commit that a process reports is in exactly one version, and no version is missing."""
     for writer, worker in enumerate(context.workers):
         command = {"do": "append", "table": "commits", "writer": writer, "seconds": context.seconds}
         worker.send({**command, "count": APPENDS_EACH})
-    told = [worker.answer()["told"] for worker in context.workers]
+    answers = [worker.answer()["told"] for worker in context.workers]
     store = context.place.store("commits")
-    # Asked for one by one, so that a listing cannot hide a version.
+    # Read one by one, so that a listing cannot hide a version.
     versions: dict[tuple[str, int], list[int]] = {}
     ids: Counter[str] = Counter()
     count = 0
@@ -161,30 +161,31 @@ def concurrent_commits(context: Context) -> str:
         count += 1
     listed = [info.path for info in store.list_directory("_delta_log") if info.path.endswith(".json")]
     require_same(listed, [commit_path(version) for version in range(count)], "the listing of the log")
-    _require_each_once(told, versions)
-    require(len(ids) == count, f"{count} versions are of {len(ids)} transactions")
+    _require_each_once(answers, versions)
+    require(len(ids) == count, f"{count} versions have {len(ids)} transactions")
     require(len(versions) == count, f"{count} versions have {len(versions)} keys")
     rows = Scan(Snapshot.load(store)).to_table().num_rows
     require_same(rows, count, "the number of rows")
-    require(all(told), f"{sum(not appends for appends in told)} of the writers made no commit in time")
-    seconds = median(append["seconds"] for appends in told for append in appends)
-    recovered = sum(append["how"] == "recovered" for appends in told for append in appends)
+    require(all(answers), f"{sum(not appends for appends in answers)} writers made no commit in time")
+    seconds = median(append["seconds"] for appends in answers for append in appends)
+    recovered = sum(append["how"] == "recovered" for appends in answers for append in appends)
     return (
-        f"{count} commits of {len(told)} processes, each in one version; half took less than {seconds:.2f} s"
+        f"{count} commits of {len(answers)} processes, each in one version; "
+        f"half took less than {seconds:.2f} s"
         f"{_also(recovered, 'were found by reading back')}"
     )
 
 
 def _require_each_once(
-    told: Sequence[Sequence[dict[str, object]]], versions: dict[tuple[str, int], list[int]]
+    answers: Sequence[Sequence[dict[str, object]]], versions: dict[tuple[str, int], list[int]]
 ) -> None:
-    for writer, appends in enumerate(told):
+    for writer, appends in enumerate(answers):
         for append in appends:
-            found = versions.get((f"writer-{writer}", int(str(append["number"]))), [])
-            what = f"commit {append['number']} of writer {writer}, told to be version {append['version']}"
-            require(bool(found), f"{what}, is lost: it is in no version.")
-            require(len(found) == 1, f"{what}, is in versions {found}.")
+            commit_versions = versions.get((f"writer-{writer}", int(str(append["number"]))), [])
+            what = f"commit {append['number']} of writer {writer}, reported as version {append['version']}"
+            require(bool(commit_versions), f"{what}, is missing in all versions.")
+            require(len(commit_versions) == 1, f"{what}, is in versions {commit_versions}.")
             require(
-                append["how"] == "already applied" or found == [append["version"]],
-                f"{what}, is in version {found[0]}.",
+                append["how"] == "already applied" or commit_versions == [append["version"]],
+                f"{what}, is in version {commit_versions[0]}.",
             )

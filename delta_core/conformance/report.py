@@ -1,4 +1,4 @@
-"""What a run found, as a value, as JSON and as Markdown."""
+"""The report of a run, as a value, as JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SHOWN_LEFT: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformanceReport:
-    """A run; holds no storage option.
+    """The report of a run. Contains no storage option.
 
     Attributes:
-        uri: the prefix that was written to.
-        writers: how many processes raced and committed.
-        began_ms: when it began, in epoch milliseconds.
-        surroundings: the machine and the programs that spoke to the store: names and versions.
-        seconds: how long it took, cleaning up included.
+        uri: the prefix of the run.
+        writers: the number of processes that raced and committed.
+        began_ms: the start, in epoch milliseconds.
+        surroundings: the machine and the client programs: names and versions.
+        seconds: the duration, including the clean-up.
     """
 
     uri: str
@@ -37,19 +37,19 @@ class ConformanceReport:
 
     @property
     def certified(self) -> bool:
-        """Whether every check passed, but for what commits do not need."""
+        """Whether every check passed, except for checks that commits do not need."""
         return all(result.status in (Status.PASSED, Status.LIMITED) for result in self.results)
 
     @property
     def checked(self) -> bool:
-        """Whether the store was asked at all; False says nothing of it."""
+        """Whether the store could be accessed. When False, the report has no result for the store."""
         return not any(result.status is Status.NO_ACCESS for result in self.results)
 
     @property
     def verdict(self) -> str:
-        """One line: what the store is safe for, or what it fails."""
+        """One line: what the store is safe for, or which checks it fails."""
         if not self.checked:
-            return "NOT CHECKED: there is no access, so nothing is known of the store"
+            return "NOT CHECKED: the store could not be accessed"
         failed = [result for result in self.results if result.status is Status.FAILED]
         missing = [result for result in self.results if result.status is Status.NOT_RUN]
         limited = [result.name for result in self.results if result.status is Status.LIMITED]
@@ -87,7 +87,7 @@ class ConformanceReport:
         }
 
     def to_markdown(self) -> str:
-        """The report as a page; what a store said cannot forge lines or cells in it."""
+        """The report as a Markdown page. Messages of the store cannot create lines or cells in it."""
         return "\n".join(self._page()) + "\n"
 
     def _page(self) -> Iterator[str]:
@@ -101,7 +101,7 @@ class ConformanceReport:
         yield f"| began | {self._began}, took {self.seconds:.0f} s |"
         for name, value in self.surroundings.items():
             yield f"| {name} | {_cell(value)} |"
-        yield f"| writers | {self.writers} processes; in a race each is several threads |"
+        yield f"| writers | {self.writers} processes; each races with several threads |"
         yield ""
         yield "| check | name | outcome | seconds | seen |"
         yield "|---|---|---|---|---|"
@@ -124,21 +124,27 @@ class ConformanceReport:
 
 
 def clean_up_lines(report: ConformanceReport) -> Iterator[str]:
-    """What was deleted, and what is left."""
-    found = report.clean_up
-    if not found.listed:
-        yield f"{found.deleted} objects were deleted. Below {report.uri} nothing can be listed: {found.why}"
+    """Lines about the objects that were deleted and those that remain."""
+    clean_up = report.clean_up
+    if not clean_up.listed:
+        yield (
+            f"{clean_up.deleted} objects were deleted. The objects below {report.uri} cannot be listed: "
+            f"{clean_up.why}"
+        )
         return
-    if not found.left and not found.deleted:
-        yield "No object is left."
+    if not clean_up.left and not clean_up.deleted:
+        yield "No objects remain."
         return
-    if not found.left:
-        yield f"All {found.deleted} objects that were written are deleted."
+    if not clean_up.left:
+        yield f"All {clean_up.deleted} written objects were deleted."
         return
-    yield f"{found.deleted} objects were deleted, {len(found.left)} are left below {report.uri}: {found.why}"
-    yield from (f"- {path}" for path in found.left[:_SHOWN_LEFT])
-    if len(found.left) > _SHOWN_LEFT:
-        yield f"- and {len(found.left) - _SHOWN_LEFT} more"
+    yield (
+        f"{clean_up.deleted} objects were deleted, {len(clean_up.left)} remain below {report.uri}: "
+        f"{clean_up.why}"
+    )
+    yield from (f"- {path}" for path in clean_up.left[:_SHOWN_LEFT])
+    if len(clean_up.left) > _SHOWN_LEFT:
+        yield f"- and {len(clean_up.left) - _SHOWN_LEFT} more"
 
 
 def _names(results: Sequence[CheckResult]) -> str:

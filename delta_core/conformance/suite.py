@@ -1,4 +1,4 @@
-"""One run against a user's store: every check in turn, within a time, and nothing left behind."""
+"""A conformance run on a user's store: all checks in order, within a time limit, then a clean-up."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def certify(
 ) -> ConformanceReport:
     """Check a store below a URI.
 
-    Everything is written below one fresh prefix, which is cleaned up at the end; nothing else below the URI
-    is read, written or deleted. About two thousand requests of a few bytes, and 40 MB each way.
+    Everything is written below one new prefix, which is cleaned up at the end. Nothing else below the URI is
+    read, written or deleted. Makes about two thousand requests of a few bytes, and transfers 40 MB each way.
 
     Args:
-        url: where tables would be; need not exist where directories are made as needed.
-        options: storage options; their values are in no result.
-        writers: how many processes race and commit, 2 to 64.
-        max_seconds: when to stop, cleaning up included. What was not run then is named, and the store is not
-            certified.
-        on_result: called with each result as it comes.
-        clock: for durations.
+        url: the parent directory of the prefix; need not exist where directories are created as needed.
+        options: storage options; results do not contain their values.
+        writers: the number of processes that race and commit, 2 to 64.
+        max_seconds: the time limit, including the clean-up. The report names the checks that did not run,
+            and the store is then not certified.
+        on_result: called with each result.
+        clock: used for durations.
 
     Raises:
         ConfigurationError: the URI, an option or the number of writers is wrong.
     """
     if not 2 <= writers <= MOST_WRITERS:
         raise ConfigurationError(
-            f"{writers} writers prove nothing or too much.", fix=f"Pass a number from 2 to {MOST_WRITERS}."
+            f"A run with {writers} writers is not possible.", fix=f"Pass a number from 2 to {MOST_WRITERS}."
         )
     run = _Run(Place(url, options, clock=clock), writers, max_seconds, on_result, clock)
     with ExitStack() as stack:
@@ -74,7 +74,7 @@ class _Run:
         self._place = place
         self._clock = clock
         self._on_result = on_result
-        self._given = max_seconds / MAX_SECONDS
+        self._time_scale = max_seconds / MAX_SECONDS
         self._began = clock.monotonic_seconds()
         self._began_ms = clock.now_ms()
         self._last_check = self._began + max_seconds * (1 - _CLEAN_UP_SHARE)
@@ -84,14 +84,14 @@ class _Run:
         self._clean_up = CleanUp(deleted=0)
 
     def perform(self, stack: ExitStack) -> None:
-        """Run every check that can be; then clean up, whatever happened."""
+        """Run every check that can run, then clean up, also after an error."""
         try:
             usable = all(self._check(check).status is Status.PASSED for check in (ACCESS, PRECONDITIONS))
             if not usable and len(self._results) == 1:
-                self._not_run(PRECONDITIONS, "the check before it did not pass")
+                self._not_run(PRECONDITIONS, "the previous check did not pass")
             for check in CHECKS:
                 if not usable:
-                    self._not_run(check, "the checks before it did not pass")
+                    self._not_run(check, "the previous checks did not pass")
                     continue
                 why = self._start_workers(stack) if check.with_workers else ""
                 if why:
@@ -104,7 +104,7 @@ class _Run:
             self._clean_up = self._place.clean_up(seconds=max(5.0, left))
 
     def report(self) -> ConformanceReport:
-        """What became of it all."""
+        """The report of the run."""
         return ConformanceReport(
             uri=self._place.uri,
             writers=self._context.writers,
@@ -116,7 +116,7 @@ class _Run:
         )
 
     def _start_workers(self, stack: ExitStack) -> str:
-        """Start the processes once; a reason when they do not come up."""
+        """Start the processes once. Returns the reason when they cannot be started."""
         if self._context.workers:
             return ""
 
@@ -127,27 +127,27 @@ class _Run:
             seconds = min(_START_SECONDS, self._last_check - self._clock.monotonic_seconds())
             _within(start, seconds, "starting the processes")
         except DeltaError as error:
-            return f"the processes did not come up: {error}"
+            return f"the processes could not be started: {error}"
         return ""
 
     def _check(self, check: Check) -> CheckResult:
         remaining = self._last_check - self._clock.monotonic_seconds()
         if remaining <= 1.0:
-            return self._not_run(check, "the time was over; give it more by --max-seconds")
-        self._context.seconds = min(check.seconds * min(self._given, 1.0), remaining)
+            return self._not_run(check, "the time limit was reached; increase --max-seconds")
+        self._context.seconds = min(check.seconds * min(self._time_scale, 1.0), remaining)
         began = self._clock.monotonic_seconds()
         detail = problem = cause = fix = ""
         status = Status.PASSED
-        said: list[str] = []
+        details: list[str] = []
         try:
-            patience = min(check.seconds * _PATIENCE * max(self._given, 0.3), remaining)
-            _within(lambda: said.append(check.run(self._context)), patience, f"the check {check.name!r}")
-            detail = said[0]
+            patience = min(check.seconds * _PATIENCE * max(self._time_scale, 0.3), remaining)
+            _within(lambda: details.append(check.run(self._context)), patience, f"the check {check.name!r}")
+            detail = details[0]
         except DeltaError as error:
             status = _status(check, error)
             problem, cause, fix = error.problem, error.cause or check.cause, error.fix or check.fix
             if check.with_workers:
-                # They may be in the middle of it; what comes next needs fresh ones.
+                # The processes may be in the middle of a command; the next check needs new ones.
                 self._drop_workers()
         result = CheckResult(
             name=check.name,
@@ -186,22 +186,22 @@ class _Run:
 
 
 def _status(check: Check, error: DeltaError) -> Status:
-    """What an error says of the store; without access it says nothing of what the store would do."""
+    """The status for an error. An error of the access check has no result for the store's behaviour."""
     if isinstance(error, StorePermissionError) and check.deletes:
         return Status.LIMITED
-    broken = isinstance(error, StoreContractError) and not isinstance(error, _NoEndError)
+    broken = isinstance(error, StoreContractError) and not isinstance(error, _TimeLimitError)
     return Status.NO_ACCESS if check is ACCESS and not broken else Status.FAILED
 
 
-class _NoEndError(StoreContractError):
-    """A check had no end in its time."""
+class _TimeLimitError(StoreContractError):
+    """A check did not end within its time limit."""
 
 
 def _within(call: Callable[[], object], seconds: float, what: str) -> None:
-    """Call; an error of any kind becomes a DeltaError, and so does no answer in time.
+    """Call with a time limit. Every exception, and a time-out, is raised as a DeltaError.
 
-    A call that does not come back is left to a thread that ends with the process: its requests have limits
-    of their own, and longer ones.
+    A call that does not return stays in a thread that ends with the process: its requests have longer time
+    limits of their own.
     """
     raised: list[BaseException] = []
 
@@ -215,10 +215,10 @@ def _within(call: Callable[[], object], seconds: float, what: str) -> None:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        raise _NoEndError(
-            f"There was no end to {what} in {seconds:.0f} s.",
+        raise _TimeLimitError(
+            f"{what[0].upper()}{what[1:]} did not end within {seconds:.0f} s.",
             cause="The store answers slowly or not at all.",
-            fix="Try again when it is at rest, or give it more time by --max-seconds.",
+            fix="Try again when the store has less load, or increase --max-seconds.",
         )
     for error in raised:
         if isinstance(error, DeltaError):

@@ -1,4 +1,4 @@
-"""What a run depends on besides the store: the machine, and the programs that speak to the store."""
+"""The environment of a run: the machine, and the client programs of the store."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _DYNAMODB_CLIENT = "boto3"
 
 
 def surroundings(uri: str) -> Mapping[str, str]:
-    """Names and versions for a report on the store of a URI; makes no request.
+    """Names and versions for a report on the store of a URI. Makes no request.
 
-    What the server calls itself is not among them: the clients do not tell.
+    Does not include the server's version, since the clients do not provide it.
     """
     return {
         "machine": platform.platform(),
@@ -36,7 +36,7 @@ def surroundings(uri: str) -> Mapping[str, str]:
 def _client(scheme: str) -> str:
     if scheme in _CLIENTS:
         return _CLIENTS[scheme]
-    # boto3 is imported only where it is asked for credentials or for DynamoDB's entries.
+    # boto3 is imported only when it is used for credentials or for DynamoDB's entries.
     names = [_SHARED_CLIENT, *([_DYNAMODB_CLIENT] if _DYNAMODB_CLIENT in sys.modules else [])]
     return ", ".join(f"{name} {_version(name)}" for name in names)
 

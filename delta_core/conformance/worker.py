@@ -1,14 +1,14 @@
-"""One of the processes of a conformance run: reads commands from standard input, answers on standard output.
+"""A process of a conformance run. Reads commands from standard input and answers on standard output.
 
-Each line is a JSON object. The first is {"uri", "options"}, the prefix and how it is reached; it comes this
-way, and not as an argument, since options may hold secrets. The answer to it is {"ready": true}. Commands:
+Each line is a JSON object. The first is {"uri", "options"}, the prefix and the storage options. Options are
+not passed as arguments, since they may contain secrets. The answer to it is {"ready": true}. Commands:
 
-- {"do": "create", "table", "path", "bodies", "at"}: create one object from a thread for each body, all at one
-  monotonic time; answers with how each ended: `won`, `exists`, `ambiguous` or an error's text.
+- {"do": "create", "table", "path", "bodies", "at"}: create one object from one thread per body, all at the
+  same monotonic time; answers with the outcome of each: `won`, `exists`, `ambiguous` or an error message.
 - {"do": "read", "table", "path"}: the SHA-256 of the object, or null.
 - {"do": "write", "table", "path", "body", "times"}: create an object of `body` repeated `times` times.
-- {"do": "append", "table", "writer", "count", "seconds"}: commits, each under its own key; answers with
-  the version that each was told.
+- {"do": "append", "table", "writer", "count", "seconds"}: make commits, each with its own key; answers with
+  the version of each.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from delta_core.storage.open import open_store
 
 WON, EXISTS, AMBIGUOUS = "won", "exists", "ambiguous"
 BODY_REPEATS = 400
-"""How often a racer's text is in its body, which is then longer than a packet."""
+"""How often a racer's line is repeated in its body, which makes the body longer than a packet."""
 
 _MAX_RUNS = 20
 
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 class Worker:
-    """What a process knows: the prefix, and the stores that it has opened below it."""
+    """The state of a worker process: the prefix, and the stores that it has opened below it."""
 
     def __init__(self, uri: str, options: Mapping[str, str], *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._uri = uri
@@ -65,7 +65,7 @@ class Worker:
         self._stores: dict[str, LogStore] = {}
 
     def perform(self, command: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to one command."""
+        """Run one command and return its answer."""
         table = command["table"]
         if command["do"] == "create":
             return {"told": self._create(self._store(table), command)}
@@ -108,18 +108,18 @@ class Worker:
 
     def _append(self, uri: str, command: Mapping[str, Any]) -> list[dict[str, Any]]:
         deadline = self._clock.monotonic_seconds() + command["seconds"]
-        told: list[dict[str, Any]] = []
+        commits: list[dict[str, Any]] = []
         for number in range(command["count"]):
             began = self._clock.monotonic_seconds()
             if began > deadline:
                 break
             version, how = self._append_one(uri, command["writer"], number)
             taken = self._clock.monotonic_seconds() - began
-            told.append({"number": number, "version": version, "how": how, "seconds": taken})
-        return told
+            commits.append({"number": number, "version": version, "how": how, "seconds": taken})
+        return commits
 
     def _append_one(self, uri: str, writer: int, number: int) -> tuple[int, str]:
-        """As a scheduler would: again under the same key when it could not be told, or may be repeated."""
+        """Append like a scheduler: repeat with the same key after an unknown or retryable failure."""
         rows = pa.table({"writer": pa.array([writer], pa.int64()), "number": pa.array([number], pa.int64())})
         runs = 0
         while True:

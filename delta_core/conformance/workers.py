@@ -1,4 +1,4 @@
-"""The processes of a conformance run, from the side of the one that starts them."""
+"""The worker processes of a conformance run, as seen by the process that starts them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SHOWN_CHARACTERS = 600
 
 
 class WorkerProcess:
-    """One process, ready for commands."""
+    """One worker process."""
 
     def __init__(self, process: subprocess.Popen[str], errors: IO[str]) -> None:
         self._process = process
         self._errors = errors
 
     def send(self, command: Mapping[str, Any]) -> None:
-        """Give a command; the answer is waited for by `answer`."""
+        """Send a command. `answer` waits for its answer."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(command) + "\n")
@@ -35,7 +35,7 @@ class WorkerProcess:
             raise self._ended() from error
 
     def answer(self) -> dict[str, Any]:
-        """The answer to the oldest command that has none yet.
+        """The answer to the oldest command without an answer.
 
         Raises: StorageError: the command failed, or the process has ended.
         """
@@ -49,17 +49,17 @@ class WorkerProcess:
         return document
 
     def ask(self, command: Mapping[str, Any]) -> dict[str, Any]:
-        """A command and its answer."""
+        """Send a command and return its answer."""
         self.send(command)
         return self.answer()
 
     def kill(self) -> None:
-        """End the process at once, whatever it does."""
+        """Kill the process at once."""
         self._process.kill()
         self._process.wait()
 
     def close(self) -> None:
-        """End the process and what it holds."""
+        """Kill the process and close its streams."""
         self.kill()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
@@ -70,18 +70,18 @@ class WorkerProcess:
     def _ended(self) -> StorageError:
         self._process.wait()
         self._errors.seek(0)
-        said = self._errors.read()[-_SHOWN_CHARACTERS:].strip()
+        error_output = self._errors.read()[-_SHOWN_CHARACTERS:].strip()
         return StorageError(
             f"A process of the run ended with {self._process.returncode}.",
-            cause=f"It said: {said or 'nothing'}",
-            fix="Run it again with fewer --writers if the machine is short of memory.",
+            cause=f"Its error output was: {error_output or 'nothing'}",
+            fix="Run it again with fewer --writers if the machine has little memory.",
         )
 
 
 @contextmanager
 def worker_processes(place: Place, count: int) -> Iterator[Sequence[WorkerProcess]]:
-    """Start processes with a place's prefix and options; they end with the context."""
-    # They fill no cache, and find the package that this process runs.
+    """Start processes for a place's prefix and options. They end with the context."""
+    # The processes use no cache, and import the same package as this process.
     paths = [package_root(), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "DELTAWARD_CACHE_BYTES": "0", "PYTHONPATH": os.pathsep.join(paths)}
     with contextlib.ExitStack() as stack:

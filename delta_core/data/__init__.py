@@ -1,1 +1,1 @@
-"""Data files: reading, writing, their statistics, and the constraints their rows must meet."""
+"""Data files: reading, writing, statistics, and the constraints of their rows."""

@@ -1,4 +1,4 @@
-"""The codecs of data files: their names in the API, in table properties, in file names and in pyarrow."""
+"""The codecs of data files: names in the API, in table properties, in file names and in pyarrow."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ EXTENSIONS: dict[str, str] = {
     "lz4_raw": "lz4raw.parquet",
     "none": "parquet",
 }
-"""By codec, how the names of its files end."""
+"""The file name extension of each codec."""
 
 
-def choose_compression(asked: str | None, properties: TableProperties) -> Compression:
-    """The codec that a caller asked for, else that of the table, else snappy.
+def choose_compression(requested: str | None, properties: TableProperties) -> Compression:
+    """The requested codec, else the codec of the table's property, else snappy.
 
     Raises:
-        ConfigurationError: no such codec.
-        InvalidTablePropertyError: the table's property names a codec that cannot be written here.
+        ConfigurationError: the codec is unknown.
+        InvalidTablePropertyError: the table's property has a codec that this library cannot write.
     """
-    found = PARQUET_COMPRESSION_CODEC.of(properties.configuration) if asked is None else asked
-    if not isinstance(found, str) or found not in EXTENSIONS:
+    codec = PARQUET_COMPRESSION_CODEC.of(properties.configuration) if requested is None else requested
+    if not isinstance(codec, str) or codec not in EXTENSIONS:
         raise ConfigurationError(
-            f"Unknown compression {found!r}",
-            cause="Every reader of the table must know the codec",
-            fix=f"Use one of {', '.join(EXTENSIONS)}",
+            f"The compression {codec!r} is unknown.",
+            cause="Every reader of the table must support the codec.",
+            fix=f"Use one of {', '.join(EXTENSIONS)}.",
         )
-    return cast(Compression, found)
+    return cast(Compression, codec)

@@ -1,6 +1,6 @@
-"""What every row of a table must satisfy: NOT NULL, column invariants, CHECK constraints.
+"""The conditions on every row of a table: NOT NULL, column invariants, CHECK constraints.
 
-A row violates a condition that is false for it, and also one that is null (PROTOCOL.md, "CHECK
+A row violates a condition that is false or null for it (PROTOCOL.md, "CHECK
 Constraints": must return true for each row; "Column Invariants": false or null aborts).
 """
 
@@ -31,8 +31,8 @@ class Constraint:
 
     Attributes:
         name: the CHECK constraint's name, or the column of an invariant.
-        text: as the table has it.
-        expression: resolved against the table's schema.
+        text: the SQL text in the table's metadata.
+        expression: the condition, resolved against the table's schema.
         is_invariant: whether it is a column invariant.
     """
 
@@ -43,7 +43,7 @@ class Constraint:
 
     @property
     def label(self) -> str:
-        """For messages."""
+        """The name of the condition in messages."""
         kind = "The invariant of column" if self.is_invariant else "CHECK constraint"
         return f"{kind} {self.name} ({self.text})"
 
@@ -56,7 +56,7 @@ def table_constraints(schema: StructType, configuration: Mapping[str, str]) -> l
         configuration: the table's `metaData.configuration`.
 
     Raises:
-        ExpressionError: a condition cannot be understood here, so it cannot be enforced.
+        ExpressionError: a condition cannot be parsed or resolved, so it cannot be enforced.
     """
     strings = [(path, text, True) for path, text in _invariants(schema, "")]
     strings += [
@@ -64,24 +64,24 @@ def table_constraints(schema: StructType, configuration: Mapping[str, str]) -> l
         for key, text in sorted(configuration.items())
         if key.lower().startswith(CONSTRAINT_PREFIX)
     ]
-    found = []
+    constraints = []
     for name, text, is_invariant in strings:
         try:
             expression = resolve_stored(text, schema)
         except ExpressionError as error:
             raise ExpressionError(
-                f"{'Invariant' if is_invariant else 'Constraint'} {name} ({text}) cannot be enforced",
+                f"{'Invariant' if is_invariant else 'Constraint'} {name} ({text}) cannot be enforced.",
                 cause=str(error),
-                fix="Drop or rewrite the constraint, or write with an engine that understands it",
+                fix="Drop or rewrite the constraint, or write with an engine that supports its expression.",
             ) from error
-        found.append(Constraint(name=name, text=text, expression=expression, is_invariant=is_invariant))
-    return found
+        constraints.append(Constraint(name=name, text=text, expression=expression, is_invariant=is_invariant))
+    return constraints
 
 
 def check_constraints(
     data: pa.Table | pa.RecordBatch, *, schema: StructType, configuration: Mapping[str, str]
 ) -> None:
-    """Check rows against everything that the table demands of them.
+    """Check rows against all conditions of a table.
 
     Args:
         data: rows conformed to `schema`.
@@ -89,14 +89,14 @@ def check_constraints(
         configuration: the table's `metaData.configuration`.
 
     Raises:
-        ConstraintViolationError: some row breaks a condition; says how many do and shows one.
-        ExpressionError: a condition cannot be understood or evaluated.
+        ConstraintViolationError: some rows break a condition; the message has their number and one of them.
+        ExpressionError: a condition cannot be parsed or evaluated.
     """
     ConstraintChecker(schema=schema, configuration=configuration).check(data)
 
 
 class ConstraintChecker:
-    """`check_constraints` for data that comes in parts: the conditions are parsed once."""
+    """`check_constraints` for data that arrives in parts: the conditions are parsed once."""
 
     def __init__(self, *, schema: StructType, configuration: Mapping[str, str]) -> None:
         self._schema = schema
@@ -116,7 +116,7 @@ class ConstraintChecker:
             require(constraint.label, constraint.expression, data)
 
     def checked(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """The same batches, each checked before it is handed on."""
+        """The same batches, each checked before it is returned."""
         return pa.RecordBatchReader.from_batches(reader.schema, self._checked(reader))
 
     def _checked(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -129,13 +129,14 @@ def require(label: str, condition: Expression, data: pa.Table | pa.RecordBatch) 
     """Check that a condition is true for every row.
 
     Args:
-        label: what is violated otherwise, for the message.
-        condition: resolved against the table's schema.
+        label: name of the condition, for the message.
+        condition: the condition, resolved against the table's schema.
         data: the rows.
 
     Raises:
-        ConstraintViolationError: it is false or null for some; says how many, and shows one.
-        ExpressionError: it cannot be evaluated.
+        ConstraintViolationError: the condition is false or null for some rows; the message has their number
+            and one of them.
+        ExpressionError: the condition cannot be evaluated.
     """
     satisfied = matches(condition, data)
     if not pc.all(satisfied, min_count=0).as_py():
@@ -148,7 +149,7 @@ def violation_error(
     """The error for rows that do not satisfy a condition.
 
     Args:
-        label: what is violated.
+        label: name of the condition.
         data: the rows.
         satisfied: per row, whether the condition is true; no nulls; not all true.
     """
@@ -157,9 +158,9 @@ def violation_error(
     position = pc.index(broken, True).as_py()
     row = data.slice(position, 1).to_pylist()[0]
     return ConstraintViolationError(
-        f"{label} is violated by {count} of {data.num_rows} rows",
-        cause=f"It is not true for example for row {position}: {row}",
-        fix="Correct or drop these rows, or change the condition",
+        f"{label} is violated by {count} of {data.num_rows} rows.",
+        cause=f"The condition is not true, for example, for row {position}: {row}",
+        fix="Correct or drop these rows, or change the condition.",
     )
 
 
@@ -181,7 +182,7 @@ def _invariant_string(field: StructField) -> str | None:
         return str(document["expression"]["expression"])
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise ExpressionError(
-            f"The invariant of column {field.name} cannot be read",
-            cause=f"{INVARIANTS_KEY} is {raw!r}",
-            fix="Correct the column's metadata",
+            f"The invariant of column {field.name} cannot be read.",
+            cause=f"{INVARIANTS_KEY} is {raw!r}.",
+            fix="Correct the column's metadata.",
         ) from error

@@ -1,7 +1,7 @@
-"""Bounds of strings and decimals as Parquet's encoder has found them.
+"""Bounds of strings and decimals, taken from Parquet's encoder.
 
-The encoder compares all values for the footer. Comparing strings and decimals once more for the log takes a
-twelfth of the time that writing a file does; other types cost next to nothing.
+The encoder compares all values to fill the footer. A second comparison of strings and decimals for the log
+would take a twelfth of the time of writing a file. Bounds of other types cost next to nothing.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from delta_core.data.stats_columns import StatsLeaf
 from delta_core.scan.footer_statistics import footer_leaf, footer_positions
 from delta_core.schema.types import STRING, DecimalType
 
-# Arrow leaves a bound out of the footer that is longer.
+# Arrow omits longer bounds from the footer.
 _MOST_FOOTER_BYTES = 4096
 
 
 class EncoderBounds:
-    """Which bounds of one file come from its footer, row group by row group."""
+    """The bounds of one file that come from its footer, row group by row group."""
 
     def __init__(self, leaves: Iterable[StatsLeaf], schema: pa.Schema) -> None:
-        """Of the leaves of a file with this schema, those that the footer can be asked about."""
-        # A footer names columns by dotted paths, which mean one column each where no name has a dot.
+        """Select the leaves of a file with this schema whose bounds the footer can provide."""
+        # A footer identifies columns by dotted paths, which are unique when no name contains a dot.
         plain = not any(_has_dot(field) for field in schema)
-        self._leaves = [leaf for leaf in leaves if plain and leaf.has_bounds and _compared(leaf)]
+        self._leaves = [leaf for leaf in leaves if plain and leaf.has_bounds and _has_costly_bounds(leaf)]
         self._groups = 0
         self._seen: set[tuple[int, tuple[str, ...]]] = set()
 
     @property
     def paths(self) -> frozenset[tuple[str, ...]]:
-        """The leaves whose bounds `add_group` and `add_footer` give, and nobody else need look for."""
+        """The leaves whose bounds come from `add_group` and `add_footer`, and need no other computation."""
         return frozenset(leaf.path for leaf in self._leaves)
 
     def add_group(self, group: pa.Table, statistics: StatisticsAccumulator) -> None:
-        """Take the bounds that the footer will not have of a row group that is about to be written."""
+        """Add the bounds that the footer will omit for a row group that is about to be written."""
         for leaf in self._leaves:
             if leaf.data_type == STRING and leaf.path[0] in group.schema.names:
                 column = leaf_column(group, leaf)
@@ -49,7 +49,7 @@ class EncoderBounds:
         self._groups += 1
 
     def add_footer(self, footer: pq.FileMetaData, statistics: StatisticsAccumulator) -> None:
-        """Take the other row groups' bounds. A leaf of which the footer lacks one has none in the log."""
+        """Add the bounds of the other row groups. A leaf without a footer bound has none in the log."""
         positions = footer_positions(footer)
         for leaf in self._leaves:
             position = positions.get(".".join(leaf.path).casefold(), -1)
@@ -59,16 +59,16 @@ class EncoderBounds:
             for group in range(footer.num_row_groups):
                 if (group, leaf.path) in self._seen:
                     continue
-                found = footer_leaf(footer, group, position, leaf.data_type)
-                if found.all_null:
+                bounds = footer_leaf(footer, group, position, leaf.data_type)
+                if bounds.all_null:
                     continue
-                if found.minimum is None or found.maximum is None:
+                if bounds.minimum is None or bounds.maximum is None:
                     statistics.withhold_bounds(leaf)
                 else:
-                    statistics.merge_bounds(leaf, found.minimum, found.maximum)
+                    statistics.merge_bounds(leaf, bounds.minimum, bounds.maximum)
 
 
-def _compared(leaf: StatsLeaf) -> bool:
+def _has_costly_bounds(leaf: StatsLeaf) -> bool:
     return leaf.data_type == STRING or isinstance(leaf.data_type, DecimalType)
 
 

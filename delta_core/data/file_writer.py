@@ -1,7 +1,8 @@
-"""Parquet files being written: one per partition and row-group by row-group, with their statistics.
+"""Writing of Parquet files: one per partition, row group by row group, with their statistics.
 
-A file appears in the store whole or not at all, under a name that no other writer uses. Many files are
-closed by threads, since an object store takes them side by side; a disk flushes them together at the end.
+Readers see a complete file or no file, under a name that no other writer uses. Threads close many files in
+parallel, since an object store accepts parallel uploads. On a disk, all files are flushed together at the
+end.
 """
 
 from __future__ import annotations
@@ -35,26 +36,26 @@ MAX_OPEN_FILES = 64
 
 CLOSING_THREADS = 16
 FEW_FILES = 8
-"""So many files of one write are closed one after the other, before threads close the rest."""
+"""The number of files of one write that are closed one by one, before threads close the rest."""
 
 
 def data_file_name(sequence: int, compression: Compression = "snappy", *, prefix: str = "part") -> str:
-    """A data file's name that no other writer uses."""
+    """A name for a data file that no other writer uses."""
     return f"{prefix}-{sequence:05d}-{uuid.uuid4()}.c000.{EXTENSIONS[compression]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTarget:
-    """What all files of one write share.
+    """The settings of all files of one write.
 
     Attributes:
-        file_schema: of the rows that `PartitionedWriter.write` takes.
-        leaves: what gets statistics, by paths in `file_schema`.
+        file_schema: the schema of the rows for `PartitionedWriter.write`.
+        leaves: the columns with statistics, by paths in `file_schema`.
         directory: prefix below the table root.
-        target_bytes: a file is closed once it has this size.
-        max_rows: no file gets more rows.
-        page_version: of data pages, as `ParquetFormat` has it.
-        name_prefix: how the files' names begin.
+        target_bytes: a file is closed when it reaches this size.
+        max_rows: the maximum number of rows of a file.
+        page_version: the version of data pages; see `ParquetFormat`.
+        name_prefix: the start of the file names.
     """
 
     store: LogStore
@@ -72,7 +73,7 @@ class FileTarget:
 
     @property
     def row_group_bytes(self) -> int:
-        """A first row group no larger than the target lets small targets be met."""
+        """The size of a row group, at most the target size of a file, so that small targets are met."""
         return max(min(ROW_GROUP_BYTES, self.target_bytes), 1 << 16)
 
 
@@ -101,7 +102,7 @@ class _OpenFile:
         self._opened: tuple[pa.NativeFile, pq.ParquetWriter] | None = None
 
     def _open(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
-        """The file in the store and its writer. The thread that has the first row group opens them."""
+        """The file in the store and its writer. Opened by the thread that writes the first row group."""
         if self._opened is not None:
             return self._opened
         target = self._target
@@ -111,7 +112,7 @@ class _OpenFile:
                 sink,
                 target.file_schema,
                 store_schema=False,
-                # As Spark writes them, and a fifth faster than byte arrays.
+                # The same as Spark, and a fifth faster than byte arrays.
                 store_decimal_as_integer=True,
                 metadata_collector=self._footers,
                 write_page_checksum=True,
@@ -120,7 +121,7 @@ class _OpenFile:
         except BaseException as error:
             self.abort(error)
             raise
-        # Else a writer that was not closed would write a footer into the closed file when it is collected.
+        # Otherwise garbage collection of an open writer would write a footer into the closed file.
         self._stack.callback(setattr, writer, "is_open", False)
         self._opened = sink, writer
         return self._opened
@@ -139,25 +140,25 @@ class _OpenFile:
         return bool(self._opened[0].tell() >= target.target_bytes)
 
     def write(self, rows: pa.Table) -> int:
-        """Take some of the rows, from the start; returns how many."""
+        """Accept rows from the start of a table; returns how many."""
         target = self._target
         room = ROW_GROUP_ROWS - self._buffered_rows
         if target.max_rows is not None:
             room = min(room, target.max_rows - self.num_rows)
         per_row = max(rows.nbytes / rows.num_rows, 1 / 8)
         by_bytes = int((target.row_group_bytes - self._buffered_bytes) / per_row)
-        taken = min(int(rows.num_rows), room, max(by_bytes, 1))
-        part = rows.slice(0, taken)
+        count = min(int(rows.num_rows), room, max(by_bytes, 1))
+        part = rows.slice(0, count)
         self._buffer.append(part)
-        self._buffered_rows += taken
-        self._buffered_bytes += int(per_row * taken)
+        self._buffered_rows += count
+        self._buffered_bytes += int(per_row * count)
         self._statistics.update(part)
         if self._buffered_rows >= ROW_GROUP_ROWS or self._buffered_bytes >= target.row_group_bytes:
             self._flush()
-        return taken
+        return count
 
     def close(self) -> AddFile:
-        """Finish the file. A store that need not flush each leaves that to `PartitionedWriter.finish`."""
+        """Finish the file. `PartitionedWriter.finish` flushes it when the store can flush files together."""
         try:
             self._flush()
             sink, writer = self._open()
@@ -178,11 +179,11 @@ class _OpenFile:
         )
 
     def abort(self, error: BaseException) -> None:
-        """Leave nothing in the store."""
+        """Discard the file: nothing remains in the store."""
         try:
             self._stack.__exit__(type(error), error, error.__traceback__)
         except BaseException as raised:
-            # The store's context re-raises what it was given; anything else is news.
+            # The store's context manager raises the given error again; any other error is new.
             if raised is not error:
                 raise
 
@@ -199,9 +200,9 @@ class _OpenFile:
 
 
 class PartitionedWriter:
-    """The open files of one write, one per partition, the least recently used closed first.
+    """The open files of one write, one per partition. The least recently used file is closed first.
 
-    A context: when it ends with an error, nothing is left in the store.
+    A context manager: when it ends with an error, nothing remains in the store.
     """
 
     def __init__(self, target: FileTarget) -> None:
@@ -212,7 +213,7 @@ class PartitionedWriter:
         self._pool: ThreadPoolExecutor | None = None
         self._paths: list[str] = []
         self._sequence = 0
-        # A disk takes files as fast as they are encoded, if it need not flush each.
+        # A disk that need not flush each file accepts files as fast as they are encoded, so needs no threads.
         unflushed = stand_in(target.store, "open_unflushed")
         self._is_flushed_last = unflushed is not None
         self._open_output = unflushed or target.store.open_output
@@ -238,7 +239,7 @@ class PartitionedWriter:
             self._target.store.delete(path)
 
     def write(self, partition: Partition, rows: pa.Table) -> None:
-        """Take rows of one partition, of the target's `file_schema`."""
+        """Write rows of one partition, with the target's `file_schema`."""
         while rows.num_rows:
             file = self._open.pop(partition, None)
             if file is None:
@@ -252,7 +253,7 @@ class PartitionedWriter:
                 self._close(partition)
 
     def finish(self) -> list[AddFile]:
-        """Close all files; returns one action per file, in the order they were closed."""
+        """Close all files; returns one action per file, in the order in which they were closed."""
         for partition in list(self._open):
             self._close(partition)
         self._wait(most_left=0)
@@ -274,7 +275,7 @@ class PartitionedWriter:
         self._closing.append((file, self._pool.submit(file.close)))
 
     def _wait(self, *, most_left: int) -> None:
-        """Take the actions of the files that are closed, until so few are still being closed."""
+        """Collect the actions of closed files until at most `most_left` files are still being closed."""
         while len(self._closing) > most_left:
             file, closing = self._closing[0]
             self._done.append(closing.result())

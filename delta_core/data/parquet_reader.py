@@ -1,6 +1,6 @@
-"""Reading data files, for work that rewrites them.
+"""Reading of data files for operations that rewrite them.
 
-The reader itself belongs to `scan`, which reads files too and is the lower layer.
+The reader itself is part of `scan`, the lower layer.
 """
 
 from delta_core.scan.record_batches import FileReader, read_file

@@ -1,7 +1,7 @@
-"""Rows to data files: Hive-style directories, bounded file sizes, statistics.
+"""Writing of rows as data files: Hive-style directories, limited file sizes, statistics.
 
-A file appears in the store whole or not at all, under a name that no other writer uses, and is no part
-of the table until a commit adds it.
+Readers see a complete file or no file, under a name that no other writer uses. A file is not part of the
+table until a commit adds it.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ def write_rows_to_files(
     keep_row_ids: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> list[AddFile]:
-    """Write rows as the files of a table and describe each as an `add` action. Commits nothing.
+    """Write rows as data files of a table and return an `add` action for each. Commits nothing.
 
-    This is where rows that are only copied enter: nothing is checked, computed or filled. Memory is bounded
-    as in `write_data_files`.
+    For rows that are only copied: nothing is checked, computed or filled. Memory is limited as in
+    `write_data_files`.
 
     Args:
         store: the table's store.
         rows: all columns of the table, by logical names, in the Arrow types of its schema.
-        plan: the table's.
-        options: see there.
-        keep_row_ids: write the hidden row-tracking columns, from the `hidden` of row batches; a table
-            without stable row ids has no such columns.
-        clock: gives the actions' modification time.
+        plan: the write plan of the table.
+        options: see `FileOptions`.
+        keep_row_ids: write the hidden row-tracking columns, from the `hidden` of row batches. Ignored for a
+            table without row tracking.
+        clock: source of the modification time of the actions.
 
     Returns:
-        One action per file, in the order they were closed; partition values and statistics are by physical
-        name. No rows give no file.
+        One action per file, in the order in which the files were closed. Partition values and statistics use
+        physical names. Writes no file without rows.
     """
     return _write(
         store,
@@ -83,12 +83,12 @@ def write_data_files(
     tight_bounds: bool | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> list[AddFile]:
-    """Write rows as Parquet files and describe each as an `add` action. Commits nothing.
+    """Write rows as Parquet files and return an `add` action for each. Commits nothing.
 
-    For tables whose columns are not mapped; see `write_rows_to_files` for others.
+    For tables without column mapping. Use `write_rows_to_files` for other tables.
 
-    Memory is bounded by one row group per open partition, at most 64 of them, for a reader; a table is
-    in memory already. If anything fails, files already finished are deleted.
+    For a reader, memory is limited to one row group per open partition, with at most 64 open partitions; a
+    table is in memory already. After an error, files that are already finished are deleted.
 
     Args:
         store: the table's store.
@@ -96,17 +96,17 @@ def write_data_files(
         schema: the table's schema.
         partition_columns: names as in `schema`.
         properties: which columns get statistics; None for the default.
-        directory: prefix below the table root for the files, such as a job's own directory.
-        target_file_size_bytes: a file is closed once it has reached this size; it can be larger by one
-            row group.
-        max_rows_per_file: no file gets more rows.
+        directory: prefix below the table root such as a job's own directory.
+        target_file_size_bytes: a file is closed when it reaches this size; it can be larger by one row
+            group.
+        max_rows_per_file: the maximum number of rows of a file.
         compression: the Parquet codec.
         data_change: the `dataChange` flag of the actions.
         tight_bounds: see `stats_json`.
-        clock: gives the actions' modification time.
+        clock: source of the modification time of the actions.
 
     Returns:
-        One action per file, in the order they were closed. No rows give no file.
+        One action per file, in the order in which the files were closed. Writes no file without rows.
     """
     plan = WritePlan.plain(schema, partition_columns=[_canonical(schema, name) for name in partition_columns])
     return _write(
@@ -152,8 +152,8 @@ def _canonical(schema: StructType, name: str) -> str:
     field = schema.find(name)
     if field is None:
         raise ConfigurationError(
-            f"Partition column {name} is not in the schema",
-            cause=f"The columns are {', '.join(schema.names)}",
-            fix="Partition by one of these",
+            f"The partition column {name} is not in the schema.",
+            cause=f"The columns are {', '.join(schema.names)}.",
+            fix="Partition by one of these columns.",
         )
     return field.name

@@ -1,4 +1,4 @@
-"""Rows grouped by their partition values."""
+"""Grouping of rows by their partition values."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from delta_core.schema.types import StructType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One combination of partition values, as the log holds them, in partition column order."""
+    """One combination of partition values as strings of the log, in the order of the partition columns."""
 
     values: tuple[tuple[str, str | None], ...] = field(default=())
 
     @property
     def directory(self) -> str:
         """The Hive-style directory; empty for an unpartitioned table."""
-        return "/".join(hive_directory(name, text) for name, text in self.values)
+        return "/".join(hive_directory(name, value) for name, value in self.values)
 
     def renamed(self, names: Sequence[str]) -> Partition:
         """The same values under other names, in the same order."""
         return Partition(
-            values=tuple((name, text) for name, (_, text) in zip(names, self.values, strict=True))
+            values=tuple((name, value) for name, (_, value) in zip(names, self.values, strict=True))
         )
 
     def as_dict(self) -> dict[str, str | None]:
-        """For `AddFile.partition_values`."""
+        """The values as a dictionary, for `AddFile.partition_values`."""
         return dict(self.values)
 
 
 def split_by_partition(
     table: pa.Table, schema: StructType, partition_columns: Sequence[str], *, keep_columns: bool = False
 ) -> Iterator[tuple[Partition, pa.Table]]:
-    """The rows of each partition, in order of first appearance by value, null last.
+    """The rows of each partition, in the order in which the values first appear, null last.
 
-    One sort of codes and one gather for the whole table; no work per row in Python. Null and the empty
-    string are one partition.
+    Sorts codes and gathers rows once for the whole table; no work per row in Python. Null and the empty
+    string are the same partition.
 
     Args:
         table: rows conformed to `schema`.
         schema: the table's schema.
-        partition_columns: names as in `schema`; empty gives one group.
-        keep_columns: leave the partition columns among the rows' columns; otherwise they are left out.
+        partition_columns: names as in `schema`; without partition columns there is one group.
+        keep_columns: keep the partition columns in the rows; otherwise they are removed.
     """
     dropped = [] if keep_columns else list(partition_columns)
     rest = table.drop_columns(dropped) if dropped else table
@@ -77,15 +77,15 @@ def split_by_partition(
     order = np.argsort(codes, kind="stable")
     slices = list(row_slices(rest))
     bounds = np.searchsorted(codes[order], np.arange(len(strings) + 1))
-    for index, text in enumerate(strings):
+    for index, values in enumerate(strings):
         rows = order[bounds[index] : bounds[index + 1]]
         contiguous = len(rows) == int(rows[-1]) - int(rows[0]) + 1
         part = rest.slice(int(rows[0]), len(rows)) if contiguous else _taken(rest, rows, slices)
-        yield _partition(partition_columns, text), part
+        yield _partition(partition_columns, values), part
 
 
 def _taken(table: pa.Table, rows: np.ndarray, slices: Sequence[tuple[int, int]]) -> pa.Table:
-    """Some rows, in order; those of each slice by themselves, since Arrow puts a column together for it."""
+    """Rows by index, in order. Each slice is taken separately, since Arrow would concatenate the chunks."""
     if len(slices) < 2:
         return table.take(pa.array(rows))
     parts = []
@@ -100,24 +100,26 @@ def _partition(columns: Sequence[str], strings: Sequence[str | None]) -> Partiti
 
 
 def _encode(column: pa.ChunkedArray, schema: StructType, name: str) -> tuple[np.ndarray, list[str | None]]:
-    """Codes per row and the serialised text per code; values with one text share a code."""
-    found = schema.find(name)
-    assert found is not None
-    # Nulls stay out of the dictionaries: Arrow cannot unify those of several chunks with nulls in them.
+    """A code per row, and the partition value per code. Values with the same string share a code."""
+    target_field = schema.find(name)
+    assert target_field is not None
+    # Nulls are not part of the dictionaries: Arrow cannot unify dictionaries that contain nulls.
     encoded = pc.dictionary_encode(column).unify_dictionaries()
     try:
         values = encoded.chunk(0).dictionary.to_pylist()
     except (ValueError, OverflowError) as error:
         raise SchemaError(
-            f"Column {name} has a value that cannot be a partition value",
-            cause=f"{error}; dates and times are written as text, with years from 1 to 9999",
-            fix="Correct these rows, or partition by another column",
+            f"Column {name} has a value that cannot be a partition value.",
+            cause=f"{error}. Dates and times must have years from 1 to 9999.",
+            fix="Correct these rows, or partition by another column.",
         ) from error
     by_string: dict[str | None, int] = {}
-    codes = [by_string.setdefault(serialize(value, found.data_type), len(by_string)) for value in values]
+    codes = [
+        by_string.setdefault(serialize(value, target_field.data_type), len(by_string)) for value in values
+    ]
     if column.null_count:
         codes.append(by_string.setdefault(None, len(by_string)))
     remap = np.array(codes)
-    # Where a value is null, -1 finds the last code.
+    # For a null value, the index -1 is the last code.
     indices = np.concatenate([pc.fill_null(chunk.indices, -1).to_numpy() for chunk in encoded.chunks])
     return remap[indices], list(by_string)

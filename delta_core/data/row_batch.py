@@ -1,4 +1,4 @@
-"""Rows on their way into a table."""
+"""Batches of rows that are written to a table."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Array: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaterializedRowIds:
-    """The row ids and row commit versions that rows keep (PROTOCOL.md, "Row Tracking").
+    """The materialized row ids and row commit versions of rows (PROTOCOL.md, "Row Tracking").
 
     Attributes:
-        row_ids: 64-bit integers, one per row; null for a row that is new.
-        row_commit_versions: the versions in which copied rows last changed; null for a row that is new or
-            that this write changes.
+        row_ids: 64-bit integers, one per row; null for a new row.
+        row_commit_versions: the versions that last changed copied rows; null for a row that is new or that
+            this write changes.
     """
 
     row_ids: Array
@@ -27,13 +27,13 @@ class MaterializedRowIds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowBatch:
-    """Some rows, by logical names.
+    """Rows with logical column names.
 
     Attributes:
-        columns: the rows; once aligned, all columns of the table in its order.
-        absent: names of the table's columns for which the caller gave no value at all. That differs from
-            null: it is what defaults, identity values and generated values fill.
-        hidden: of rows that were in the table before; None when all are new.
+        columns: the rows; after alignment, all columns of the table in its order.
+        absent: the names of the table's columns that are not in the caller's data. Defaults, identity values
+            and generated values fill such columns, but not nulls.
+        hidden: row ids of rows that were in the table before; None when all rows are new.
     """
 
     columns: Columns
@@ -42,5 +42,5 @@ class RowBatch:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.columns.num_rows)

@@ -1,6 +1,6 @@
-"""Rows as they come, to the files of a table: gathered, split by partition, laid out as files lay them out.
+"""Writing of row batches as the files of a table: collected, split by partition, in the files' layout.
 
-Rows enter here as the table has them; nothing is checked, computed or filled.
+Rows must be complete rows of the table; nothing is checked, computed or filled here.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from delta_core.table_features.parquet_format import page_version_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
-    """How the files of one write are made, beyond what the table says.
+    """Options of the files of one write, in addition to the table's properties.
 
     Attributes:
-        directory: prefix below the table root for the files, such as a job's own directory.
-        target_file_size_bytes: a file is closed once it has reached this size; it can be larger by one
-            row group. None takes the table's.
-        max_rows_per_file: no file gets more rows.
-        compression: the Parquet codec; None takes the table's.
+        directory: prefix below the table root, such as a job's own directory.
+        target_file_size_bytes: a file is closed when it reaches this size; it can be larger by one row
+            group. None uses the table's property.
+        max_rows_per_file: the maximum number of rows of a file.
+        compression: the Parquet codec; None uses the table's property.
         data_change: the `dataChange` flag of the actions.
         tight_bounds: see `stats_json`.
-        name_prefix: how the files' names begin.
+        name_prefix: the start of the file names.
     """
 
     directory: str = ""
@@ -54,10 +54,10 @@ class FileOptions:
 
 
 class RowFileWriter:
-    """Writes rows that are pushed as the files of a table, each described by an `add` action.
+    """Writes row batches as the files of a table, and returns an `add` action for each file.
 
-    A context: when it ends with an error, nothing is left in the store. Memory is bounded by one row group
-    per open partition, at most 64 of them.
+    A context manager: when it ends with an error, nothing remains in the store. Memory is limited to one row
+    group per open partition, with at most 64 open partitions.
     """
 
     def __init__(
@@ -70,20 +70,20 @@ class RowFileWriter:
         keep_row_ids: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Prepare; nothing is written yet.
+        """Prepare the writer. Writes nothing yet.
 
         Args:
             store: the table's store.
-            plan: the table's.
-            options: see there.
+            plan: the write plan of the table.
+            options: see `FileOptions`.
             properties: which columns get statistics; None for the default.
-            keep_row_ids: write the hidden row-tracking columns, from the `hidden` of row batches; a table
-                without stable row ids has no such columns.
-            clock: gives the actions' modification time.
+            keep_row_ids: write the hidden row-tracking columns, from the `hidden` of row batches. Ignored
+                for a table without row tracking.
+            clock: source of the modification time of the actions.
 
         Raises:
-            ConfigurationError: a size or number of rows that is not positive.
-            InvalidTablePropertyError: the table's properties ask for a codec or pages that there are not.
+            ConfigurationError: a size or a number of rows is not positive.
+            InvalidTablePropertyError: the table's properties have an unknown codec or page version.
             InvalidTableError, SchemaError: see `PhysicalStep`.
         """
         options = FileOptions() if options is None else options
@@ -96,9 +96,9 @@ class RowFileWriter:
         )
         if target_bytes <= 0 or (max_rows is not None and max_rows <= 0):
             raise ConfigurationError(
-                "A data file needs a positive size and number of rows",
-                cause=f"target_file_size_bytes={target_bytes}, max_rows_per_file={max_rows}",
-                fix="Pass positive numbers, or leave them out",
+                "A data file needs a positive size and number of rows.",
+                cause=f"target_file_size_bytes={target_bytes}, max_rows_per_file={max_rows}.",
+                fix="Pass positive numbers, or leave out the arguments.",
             )
         physical = PhysicalStep(plan, keep_row_ids=keep_row_ids)
         target = FileTarget(
@@ -129,13 +129,13 @@ class RowFileWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave nothing behind after an error."""
+        """Remove all files after an error."""
         self._files.__exit__(kind, error, trace)
 
     def write(self, batch: RowBatch) -> None:
-        """Take rows: all columns of the table, by logical names, in the Arrow types of its schema.
+        """Write rows with all columns of the table, logical names, and the Arrow types of its schema.
 
-        Splitting by partition costs per call, so small batches are gathered first.
+        Splitting by partition has a cost per call, so small batches are collected first.
         """
         if isinstance(batch.columns, pa.Table) and not self._pending and not self._physical.keeps_row_ids:
             self._put(batch)
@@ -146,16 +146,16 @@ class RowFileWriter:
             self._flush()
 
     def finish(self) -> list[AddFile]:
-        """Close all files; returns one action per file, in the order they were closed.
+        """Close all files. Returns one action per file, in the order in which they were closed.
 
-        Partition values and statistics are by physical name. No rows give no file.
+        Partition values and statistics use physical names. Writes no file without rows.
         """
         self._flush()
         return self._files.finish()
 
     def _flush(self) -> None:
         if self._pending:
-            self._put(_gathered(self._pending, self._physical.keeps_row_ids))
+            self._put(_concatenated(self._pending, self._physical.keeps_row_ids))
             self._pending, self._pending_bytes = [], 0
 
     def _put(self, batch: RowBatch) -> None:
@@ -164,7 +164,7 @@ class RowFileWriter:
 
 
 def _split(batch: RowBatch, plan: WritePlan) -> Iterator[tuple[Partition, RowBatch]]:
-    """The rows of each partition, with the hidden ids that they have."""
+    """The rows of each partition, with their hidden row ids."""
     table = batch.columns
     if batch.hidden is not None:
         names = _hidden_names(plan.schema)
@@ -188,16 +188,16 @@ def _split(batch: RowBatch, plan: WritePlan) -> Iterator[tuple[Partition, RowBat
 
 
 def _hidden_names(schema: StructType) -> tuple[str, str]:
-    """Names for the hidden columns beside those of the schema; no file has them."""
-    found = []
+    """Unused names for the hidden columns in memory; files do not contain these names."""
+    names = []
     for name in ("row id", "row commit version"):
         while name in schema.names:
             name += "_"
-        found.append(name)
-    return found[0], found[1]
+        names.append(name)
+    return names[0], names[1]
 
 
-def _gathered(batches: Sequence[RowBatch], keep_row_ids: bool) -> RowBatch:
+def _concatenated(batches: Sequence[RowBatch], keep_row_ids: bool) -> RowBatch:
     columns = pa.concat_tables(
         [
             part if isinstance(part := batch.columns, pa.Table) else pa.Table.from_batches([part])

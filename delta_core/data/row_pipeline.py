@@ -1,10 +1,10 @@
-"""The chain of steps that rows go through on their way into a table, and the files at its end.
+"""The steps between a caller's rows and the files of a table.
 
     a caller's rows -> align -> defaults -> identity -> generated -> constraints -> files (physical)
     updated rows    ->                                   generated -> constraints -> files (physical)
     copied rows     ->                                                               files (physical)
 
-Rows that are copied were checked when they came; `write_rows_to_files` takes them.
+Copied rows were checked when they were first written; `write_rows_to_files` writes them.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRows:
-    """What a write left in the store, and what its commit must say.
+    """The files of a write, and the identity marks for its commit.
 
     Attributes:
         adds: one action per file.
-        high_water_marks: of identity columns for which numbers were generated: the commit's metadata must
-            have them (`identity.with_high_water_marks`), and a commit that meets another one's marks must
-            write the rows anew.
+        high_water_marks: of the identity columns for which numbers were generated. The metadata of the commit
+            must contain them (`identity.with_high_water_marks`). When a winning commit changed the marks, the
+            rows must be written again.
     """
 
     adds: tuple[AddFile, ...]
@@ -52,19 +52,19 @@ class WrittenRows:
 
 
 class RowPipeline:
-    """The steps of one statement; use a new one for each, and for each new attempt of one.
+    """The steps of one statement; create a new pipeline for each statement and for each attempt.
 
-    Raises (when made):
-        ExpressionError: a constraint or generation expression cannot be understood here.
+    Raises (from the constructor):
+        ExpressionError: a constraint or generation expression cannot be parsed or resolved.
     """
 
     def __init__(self, plan: WritePlan, *, now_us: int, predicate: Expression | None = None) -> None:
         """Prepare the steps.
 
         Args:
-            plan: the table's.
+            plan: the write plan of the table.
             now_us: the statement's time, microseconds since the epoch, for defaults.
-            predicate: what every row must satisfy besides (replaceWhere), resolved against the schema.
+            predicate: an additional condition on every row (replaceWhere), resolved against the schema.
         """
         self._plan = plan
         self._identity = IdentityStep(plan)
@@ -76,44 +76,44 @@ class RowPipeline:
             filling.append(DefaultsStep(plan, now_us=now_us))
         if plan.identity:
             filling.append(self._identity)
-        self._of_new: tuple[Step, ...] = (AlignStep(plan), *filling, *changing, self._constraints)
-        self._of_updated: tuple[Step, ...] = (*changing, self._constraints)
+        self._new_row_steps: tuple[Step, ...] = (AlignStep(plan), *filling, *changing, self._constraints)
+        self._updated_row_steps: tuple[Step, ...] = (*changing, self._constraints)
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps of new rows, in order."""
-        return self._of_new
+        return self._new_row_steps
 
     @property
     def high_water_marks(self) -> Mapping[str, int]:
-        """See `WrittenRows`; of the rows that have gone through."""
+        """The new identity marks after the rows so far; see `WrittenRows`."""
         return self._identity.high_water_marks
 
     def new_rows(self, columns: Columns) -> Columns:
-        """A caller's rows as rows of the table.
+        """Convert a caller's rows to rows of the table.
 
         Raises:
-            SchemaMismatchError: they do not fit the schema.
-            ConstraintViolationError: they break a constraint, a generated column or the predicate; shows
-                one.
-            ExpressionError: an expression cannot be evaluated for them.
+            SchemaMismatchError: the rows do not fit the schema.
+            ConstraintViolationError: a row violates a constraint, a generated column or the predicate; the
+                message shows one row.
+            ExpressionError: an expression cannot be evaluated for the rows.
         """
-        return self._through(self._of_new, RowBatch(columns=columns)).columns
+        return self._through(self._new_row_steps, RowBatch(columns=columns)).columns
 
     def updated_rows(self, batch: RowBatch) -> RowBatch:
-        """Rows of the table with new values in some columns.
+        """Check updated rows of the table, and compute their generated columns.
 
         Args:
-            batch: all columns of the table; `absent` names the generated columns to which nothing was
-                assigned, which are computed anew. Identity values and row ids stay.
+            batch: all columns of the table. `absent` contains the generated columns without an assignment,
+                which are computed again. Identity values and row ids stay.
 
         Raises:
-            ConstraintViolationError, ExpressionError: as `new_rows`.
+            ConstraintViolationError, ExpressionError: see `new_rows`.
         """
-        return self._through(self._of_updated, batch)
+        return self._through(self._updated_row_steps, batch)
 
     def stream(self, rows: Rows) -> Rows:
-        """`new_rows` of a table at once, or of a reader's batches as they are read."""
+        """`new_rows` for a whole table, or for a reader's batches as they are read."""
         if isinstance(rows, pa.Table):
             return self.new_rows(rows)
 
@@ -122,7 +122,7 @@ class RowPipeline:
                 if batch.nbytes <= large_arrays.CHUNK_BYTES:
                     yield self.new_rows(batch)
                 else:
-                    # One array of a column's type may not hold all of it, and a batch has one array each.
+                    # A batch has one array per column, and one array may not have room for all values.
                     yield from self.new_rows(pa.Table.from_batches([batch])).to_batches()
 
         return pa.RecordBatchReader.from_batches(self._arrow, batches())
@@ -134,7 +134,7 @@ class RowPipeline:
 
 
 def _read(rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """A caller's batches, where what the caller's own code raises is told from our own failures."""
+    """A caller's batches. Exceptions of the caller's own code become InputDataError."""
     while True:
         try:
             batch = rows.read_next_batch()
@@ -156,13 +156,13 @@ def write_rows(
     options: FileOptions | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> WrittenRows:
-    """Write a caller's rows as files of the table. Commits nothing; if it fails, no file is left.
+    """Write a caller's rows as files of the table. Commits nothing. After an error, no file remains.
 
-    Memory is bounded for a reader by one row group per open partition, at most 64 of them.
+    For a reader, memory is limited to one row group per open partition, with at most 64 open partitions.
 
     Raises:
         SchemaMismatchError, ConstraintViolationError, ExpressionError: see `RowPipeline.new_rows`.
-        InputDataError: the rows' source failed.
+        InputDataError: the source of the rows failed.
         StorageError: a file could not be written.
     """
     pipeline = RowPipeline(plan, now_us=clock.now_ms() * 1000, predicate=predicate)

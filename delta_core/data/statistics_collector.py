@@ -1,4 +1,4 @@
-"""Statistics of a data file, from its rows or from its Parquet footer."""
+"""Collection of a data file's statistics, from its rows or from its Parquet footer."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ _FLOATING = (FLOAT, DOUBLE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatistics:
-    """What is known of one file's columns, by path.
+    """The statistics of one file's columns, by path.
 
     Attributes:
-        minimums, maximums: in their JSON form; a decimal there is exact, and would not be once JSON has been
-            read again.
-        nan_free: floating-point columns known to hold no NaN.
+        minimums, maximums: in their JSON form. Decimals are exact in this form, but not after parsing JSON.
+        nan_free: floating-point columns that contain no NaN.
     """
 
     num_records: int
@@ -49,7 +48,7 @@ class FileStatistics:
     nan_free: tuple[Path, ...] = ()
 
     def with_columns(self, other: FileStatistics) -> FileStatistics:
-        """The same file's, where `other` knows more, or knows better, of some columns."""
+        """The statistics of the same file, with the values of `other` where it has any."""
         return FileStatistics(
             num_records=self.num_records,
             minimums={**self.minimums, **other.minimums},
@@ -59,7 +58,7 @@ class FileStatistics:
         )
 
     def to_json(self, *, tight_bounds: bool | None = None) -> str:
-        """The JSON text; see `stats_json`."""
+        """The statistics as JSON; see `stats_json`."""
         return stats_json(
             num_records=self.num_records,
             minimums=self.minimums,
@@ -78,13 +77,13 @@ def collect_statistics(
     partition_columns: Sequence[str] = (),
     tight_bounds: bool | None = None,
 ) -> str:
-    """The statistics JSON of a file that holds exactly these rows. Columnar.
+    """The statistics JSON of a file with exactly these rows. Works on columns.
 
     Args:
         data: the rows, conformed to `schema`.
         schema: the table's schema.
-        properties: which columns are indexed; None for the default.
-        partition_columns: left out.
+        properties: which columns get statistics; None for the default.
+        partition_columns: the partition columns, which get no statistics.
         tight_bounds: see `stats_json`.
     """
     leaves = stats_leaves(schema, properties, partition_columns=partition_columns)
@@ -94,12 +93,12 @@ def collect_statistics(
 
 
 class StatisticsAccumulator:
-    """Statistics of rows that arrive in parts."""
+    """The statistics of rows that arrive in parts."""
 
     def __init__(
         self, leaves: Iterable[StatsLeaf], *, bounds_elsewhere: Collection[tuple[str, ...]] = ()
     ) -> None:
-        """Of these leaves; `update` only counts the nulls of those whose bounds come from elsewhere."""
+        """Collect statistics of leaves; for leaves in `bounds_elsewhere`, `update` only counts nulls."""
         self._leaves = [leaf for leaf in leaves if leaf.data_type != VOID]
         self._bounds_elsewhere = frozenset(bounds_elsewhere)
         self._num_records = 0
@@ -111,11 +110,11 @@ class StatisticsAccumulator:
 
     @property
     def num_records(self) -> int:
-        """Rows seen so far."""
+        """The number of rows so far."""
         return self._num_records
 
     def update(self, data: pa.Table | pa.RecordBatch) -> None:
-        """Add rows. They must have the leaves' columns under their exact names, or lack them (null)."""
+        """Add rows. They must have the leaves' columns under their exact names; a missing column is null."""
         self._num_records += data.num_rows
         present = set(data.schema.names)
         for leaf in self._leaves:
@@ -128,34 +127,34 @@ class StatisticsAccumulator:
                 self.update_bounds(leaf, column)
 
     def update_bounds(self, leaf: StatsLeaf, column: pa.Array | pa.ChunkedArray) -> None:
-        """Let a leaf's bounds hold some values, whose nulls are not counted."""
+        """Widen a leaf's bounds to contain values. Does not count nulls."""
         if leaf.path in self._has_nan or column.null_count == len(column):
             return
         if leaf.data_type in _FLOATING and pc.any(pc.is_nan(column)).as_py():
-            # A bound that leaves NaN out would not bound it; there is no JSON form that includes it.
+            # Bounds without NaN would be wrong, and JSON has no form for NaN.
             self._has_nan.add(leaf.path)
             return
         bounds = pc.min_max(column)
         try:
             low, high = bounds["min"].as_py(), bounds["max"].as_py()
         except (ValueError, OverflowError):
-            # Dates and timestamps beyond year 9999 have no ISO form.
+            # Dates and timestamps after the year 9999 have no ISO form.
             self.withhold_bounds(leaf)
             return
         self.merge_bounds(leaf, low, high)
 
     def merge_bounds(self, leaf: StatsLeaf, low: Any, high: Any) -> None:
-        """Let a leaf's bounds hold whatever lies within these, Python values of its type."""
+        """Widen a leaf's bounds to contain all values between two Python values of its type."""
         known = leaf.path in self._minimums
         self._minimums[leaf.path] = min(low, self._minimums[leaf.path]) if known else low
         self._maximums[leaf.path] = max(high, self._maximums[leaf.path]) if known else high
 
     def withhold_bounds(self, leaf: StatsLeaf) -> None:
-        """Say nothing of a leaf's bounds: there are values that no bound is known of."""
+        """Omit a leaf's bounds, since some values have no known bound."""
         self._unbounded.add(leaf.path)
 
     def found(self) -> FileStatistics:
-        """What everything seen amounts to."""
+        """The statistics of all rows so far."""
         minimums: dict[Path, object] = {}
         maximums: dict[Path, object] = {}
         for leaf in self._leaves:
@@ -177,12 +176,12 @@ class StatisticsAccumulator:
         )
 
     def to_json(self, *, tight_bounds: bool | None = None) -> str:
-        """The JSON text for everything seen."""
+        """The statistics of all rows so far as JSON."""
         return self.found().to_json(tight_bounds=tight_bounds)
 
 
 def leaf_column(data: pa.Table | pa.RecordBatch, leaf: StatsLeaf) -> pa.Array | pa.ChunkedArray:
-    """A leaf's values, null where a struct around it is. The data must have its first column."""
+    """A leaf's values, null where a struct around it is null. The data must have its top-level column."""
     column = data.column(leaf.path[0])
     return pc.struct_field(column, list(leaf.path[1:])) if len(leaf.path) > 1 else column
 
@@ -195,17 +194,17 @@ def statistics_from_footer(
     partition_columns: Sequence[str] = (),
     tight_bounds: bool | None = None,
 ) -> str:
-    """The statistics JSON of a file, from its Parquet footer alone. No row is read.
+    """The statistics JSON of a file, from its Parquet footer alone. Reads no rows.
 
-    A bound or null count that a row group lacks is left out, and so is any that cannot be trusted:
-    NaN, and floating-point bounds of writers that hide NaN; INT96 timestamps; cut-off string bounds;
-    null counts of arrays and maps (Parquet counts elements) and of variants.
+    A bound or null count that is missing in a row group is omitted. Values that cannot be trusted are
+    omitted, too: NaN, and floating-point bounds of writers that hide NaN; INT96 timestamps; truncated string
+    bounds; null counts of arrays and maps (Parquet counts elements) and of variants.
 
     Args:
-        metadata: the footer, as `pyarrow.parquet.read_metadata` gives it.
+        metadata: the footer, as `pyarrow.parquet.read_metadata` returns it.
         schema: the table's schema.
-        properties: which columns are indexed; None for the default.
-        partition_columns: left out.
+        properties: which columns get statistics; None for the default.
+        partition_columns: the partition columns, which get no statistics.
         tight_bounds: see `stats_json`.
     """
     leaves = stats_leaves(schema, properties, partition_columns=partition_columns)
@@ -213,19 +212,19 @@ def statistics_from_footer(
 
 
 def statistics_of_leaves(metadata: pq.FileMetaData, leaves: Iterable[StatsLeaf]) -> FileStatistics:
-    """What `statistics_from_footer` says, of leaves that are known already, by their paths in the file."""
+    """As `statistics_from_footer`, for leaves that are known already, by their paths in the file."""
     minimums: dict[Path, object] = {}
     maximums: dict[Path, object] = {}
     null_counts: dict[Path, int] = {}
     nan_free: list[Path] = []
     positions = footer_positions(metadata)
     for leaf in leaves:
-        # Arrays, maps and variants are leaves here and several columns there.
+        # An array, map or variant is one leaf here, but several columns in Parquet.
         if leaf.data_type in (VOID, VARIANT) or isinstance(leaf.data_type, ArrayType | MapType):
             continue
         position = positions.get(".".join(leaf.path).casefold())
         if position is None:
-            # What a file does not have reads as null in every row.
+            # A column that is missing in a file is null in every row.
             null_counts[leaf.path] = metadata.num_rows
             continue
         if position < 0:

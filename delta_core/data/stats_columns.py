@@ -1,6 +1,6 @@
-"""The form that statistics take in JSON: what a bound becomes, and the text of one file.
+"""The JSON form of statistics: bounds, and the document of one file.
 
-Which columns get statistics is said in `table_features.stats_leaves`.
+`table_features.stats_leaves` decides which columns get statistics.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def truncate_minimum(value: str, prefix_length: int = STRING_PREFIX_LENGTH) -> str:
-    """A string at most as great as `value`, of at most so many characters."""
+    """A string not greater than `value`, with at most `prefix_length` characters."""
     return value[:prefix_length]
 
 
 def truncate_maximum(value: str, prefix_length: int = STRING_PREFIX_LENGTH) -> str | None:
-    """A string at least as great as every string with this maximum, or None when none is short enough.
+    """A string not less than every string with this maximum, or None when none is short enough.
 
-    A character is appended after the prefix that sorts above the first one cut off, in the order of
-    UTF-8 bytes; where the cut-off character is the greatest there is, the prefix grows.
+    A character is appended to the prefix that sorts after the first truncated character, in the order of
+    UTF-8 bytes. When the truncated character is the greatest possible one, the prefix is extended.
     """
     if len(value) <= prefix_length:
         return value
@@ -68,10 +68,11 @@ def truncate_maximum(value: str, prefix_length: int = STRING_PREFIX_LENGTH) -> s
 def bound_to_json(
     value: object, data_type: DataType, *, maximum: bool, prefix_length: int = STRING_PREFIX_LENGTH
 ) -> object | None:
-    """A minimum or maximum as it goes into the JSON; None when it must be left out.
+    """A minimum or maximum in its JSON form; None when it must be omitted.
 
-    The result bounds every value that the exact bound does: strings are cut to a prefix, timestamps go
-    to milliseconds, the maximum up and the minimum down. NaN and infinities have no JSON form.
+    The result also bounds every value that the exact bound does. Strings are truncated to a prefix;
+    timestamps are rounded to milliseconds, the maximum up and the minimum down. NaN and infinities have no
+    JSON form.
     """
     match value:
         case None:
@@ -81,7 +82,7 @@ def bound_to_json(
             return cut(value, prefix_length)
         case float():
             if value == 0:
-                # Some readers order the two zeros, and each must lie within the bounds.
+                # Some readers order the two zeros, and both must lie within the bounds.
                 return 0.0 if maximum else -0.0
             return value if math.isfinite(value) else None
         case Decimal():
@@ -102,22 +103,22 @@ def stats_json(
     nan_free: Sequence[tuple[str, ...]] = (),
     tight_bounds: bool | None = None,
 ) -> str:
-    """The statistics of one file as JSON text (PROTOCOL.md, "Per-file Statistics").
+    """The statistics of one file as JSON (PROTOCOL.md, "Per-file Statistics").
 
     Args:
-        nan_free: floating-point columns known to hold no NaN. Written as `nanCount` zero, an addition
-            of ours that other readers ignore: without it a maximum says nothing about NaN, which
-            sorts above all numbers and which some writers leave out of their bounds.
+        nan_free: floating-point columns that contain no NaN. Written as `nanCount` zero, an extension of this
+            library that other readers ignore. Without it a maximum does not exclude NaN, which sorts after
+            all numbers and which some writers omit from their bounds.
         tight_bounds: written when not None (tables with deletion vectors).
     """
     document: dict[str, Any] = {
         "numRecords": num_records,
-        "minValues": _tree(minimums),
-        "maxValues": _tree(maximums),
-        "nullCount": _tree(null_counts),
+        "minValues": _nested(minimums),
+        "maxValues": _nested(maximums),
+        "nullCount": _nested(null_counts),
     }
     if nan_free:
-        document["nanCount"] = _tree(dict.fromkeys(nan_free, 0))
+        document["nanCount"] = _nested(dict.fromkeys(nan_free, 0))
     if tight_bounds is not None:
         document["tightBounds"] = tight_bounds
     return orjson.dumps(document).decode()
@@ -134,7 +135,7 @@ def _timestamp_string(value: dt.datetime, *, zoned: bool, up: bool) -> str | Non
     return rounded.isoformat(timespec="milliseconds") + ("Z" if zoned else "")
 
 
-def _tree(values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
+def _nested(values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for path, value in values.items():
         node = tree

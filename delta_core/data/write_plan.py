@@ -1,8 +1,8 @@
-"""What a table asks of the rows that are written to it: decided once, from its protocol and metadata.
+"""The write plan of a table: the steps for rows, decided once from its protocol and metadata.
 
-Pure, and a value that travels as JSON: whoever writes rows of the table, on whatever engine, does what the
-plan says. Which columns have defaults, identity values or generation expressions counts only where the
-protocol has the feature (PROTOCOL.md, "Default Columns", "Identity Columns", "Generated Columns").
+A plan is immutable and can be sent as JSON: every engine that writes rows of the table follows the plan.
+Column defaults, identity columns and generation expressions apply only when the protocol has the feature
+(PROTOCOL.md, "Default Columns", "Identity Columns", "Generated Columns").
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _ICEBERG = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """What the rows of a write go through.
+    """The steps and settings of a write.
 
     Attributes:
         schema: the table's schema.
         partition_columns: names as in the schema.
-        configuration: the table's properties; constraints are among them.
+        configuration: the table's properties, including constraints.
         features: the writer features of its protocol.
-        mapping: what columns are called in files, partition values and statistics.
-        materialise_partition_columns: whether files hold the partition columns too.
-        row_tracking: the hidden columns that copied rows bring along; None where rows have no stable ids.
-        defaults, identity, generated: the columns that get values where callers give none.
-        clustered_by: paths of physical names by which the table is clustered: they have statistics in any
-            case (PROTOCOL.md, "Writer Requirements for Clustered Table").
+        mapping: the names of columns in files, partition values and statistics.
+        materialise_partition_columns: whether files also contain the partition columns.
+        row_tracking: the hidden columns of copied rows; None without row tracking.
+        defaults, identity, generated: the columns that get values when callers give none.
+        clustered_by: physical paths of the clustering columns, which always have statistics (PROTOCOL.md,
+            "Writer Requirements for Clustered Table").
     """
 
     schema: StructType
@@ -73,11 +73,11 @@ class WritePlan:
         """The plan of a table.
 
         Args:
-            protocol, metadata: the table's.
-            clustered_by: what its clustering domain says, for who takes statistics.
+            protocol, metadata: those of the table.
+            clustered_by: physical paths in the clustering domain, for callers that collect statistics.
 
         Raises:
-            InvalidTableError: the metadata contradicts itself, such as an identity column of strings.
+            InvalidTableError: the metadata contradicts itself, such as a string identity column.
             SchemaError: the schema cannot be read.
         """
         return _derived(
@@ -96,14 +96,14 @@ class WritePlan:
         partition_columns: Sequence[str] = (),
         configuration: Mapping[str, str] | None = None,
     ) -> WritePlan:
-        """The plan of a table without any feature that touches rows; constraints of `configuration` hold."""
+        """The plan of a table without features that affect rows. Constraints in `configuration` apply."""
         return cls(
             schema=schema, partition_columns=tuple(partition_columns), configuration=configuration or {}
         )
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> WritePlan:
-        """What `to_json` wrote. Raises as `of`."""
+        """The plan from the output of `to_json`. Raises as `of`."""
         return _derived(
             schema_from_json(document["schema"]),
             document["partition_columns"],
@@ -113,7 +113,7 @@ class WritePlan:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The facts that the plan follows from, as a JSON object."""
+        """The data from which the plan can be derived, as a JSON object."""
         return {
             "schema": schema_to_json(self.schema),
             "partition_columns": list(self.partition_columns),
@@ -124,31 +124,31 @@ class WritePlan:
 
     @property
     def properties(self) -> TableProperties:
-        """The table's properties by typed attribute."""
+        """The table's properties as typed attributes."""
         return TableProperties.of(self.configuration)
 
     @property
     def filled_columns(self) -> frozenset[str]:
-        """The columns that may be missing from a caller's rows though they must not be null."""
+        """The NOT NULL columns that may be missing in a caller's rows, since a step fills them."""
         filled = (self.defaults, self.identity, self.generated)
         return frozenset(item.name for group in filled for item in group)
 
     @property
     def is_plain(self) -> bool:
-        """Whether files depend on the schema, the partition columns and the constraints alone."""
+        """Whether files depend only on the schema, the partition columns and the constraints."""
         filled = self.defaults or self.identity or self.generated
         mapped = self.mapping.mode is not ColumnMappingMode.NONE
         return not (filled or mapped or self.materialise_partition_columns)
 
     @property
     def has_variants(self) -> bool:
-        """Whether there is a variant anywhere in the schema."""
+        """Whether the schema contains a variant at any depth."""
         return has_variants(self.schema)
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What rows go through, in order, by the names of the modules in `data/steps`."""
-        asked = {
+        """The steps of rows, in order, by the names of the modules in `data/steps`."""
+        is_needed = {
             "align": True,
             "defaults": bool(self.defaults),
             "identity": bool(self.identity),
@@ -156,7 +156,7 @@ class WritePlan:
             "constraints": True,
             "physical": True,
         }
-        return tuple(name for name, wanted in asked.items() if wanted)
+        return tuple(name for name, needed in is_needed.items() if needed)
 
 
 def _derived(
@@ -174,7 +174,7 @@ def _derived(
         configuration=configuration,
         features=listed,
         mapping=ColumnMapping.of(configuration) if "columnMapping" in listed else UNMAPPED,
-        materialise_partition_columns=_materialises(configuration, listed),
+        materialise_partition_columns=_materialises_partitions(configuration, listed),
         row_tracking=_row_tracking(configuration, listed),
         defaults=_read(column_defaults, schema) if "allowColumnDefaults" in listed else (),
         identity=_read(_identity, schema) if "identityColumns" in listed else (),
@@ -183,10 +183,13 @@ def _derived(
     )
 
 
-def _materialises(configuration: Mapping[str, str], features: frozenset[str]) -> bool:
-    """PROTOCOL.md, "Writer Requirements for IcebergCompatV1"; the feature of that name asks for it alone.
+def _materialises_partitions(configuration: Mapping[str, str], features: frozenset[str]) -> bool:
+    """Whether files contain the partition columns.
 
-    A table may also just prefer it, by a property that binds no writer.
+    PROTOCOL.md, "Writer Requirements for IcebergCompatV1"; the feature materializePartitionColumns also
+    requires it.
+
+    A table may also request it by a property that does not bind writers.
     """
     if _MATERIALISING_FEATURE in features or _is_on(configuration, WRITE_PARTITION_COLUMNS.key):
         return True
@@ -216,12 +219,12 @@ def _identity(schema: StructType) -> tuple[IdentityColumn, ...]:
 
 
 def _read(parse: Callable[[StructType], tuple[T, ...]], schema: StructType) -> tuple[T, ...]:
-    """What a parser finds in the metadata of columns; a table whose metadata is wrong is not written."""
+    """Parse the metadata of columns. A table with invalid metadata cannot be written."""
     try:
         return parse(schema)
     except SchemaError as error:
         raise InvalidTableError(
-            f"{error.problem}: the table cannot be written",
+            f"The table cannot be written: {error.problem}",
             cause=error.cause,
-            fix="Restore a version of the table whose schema is valid",
+            fix="Restore a version of the table whose schema is valid.",
         ) from error

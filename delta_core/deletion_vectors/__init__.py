@@ -1,1 +1,1 @@
-"""Deletion vectors: which rows of a data file are deleted (PROTOCOL.md, "Deletion Vectors")."""
+"""Deletion vectors: the deleted rows of a data file (PROTOCOL.md, "Deletion Vectors")."""

@@ -1,7 +1,6 @@
-"""From positions of deleted rows to the bytes of a deletion vector (PROTOCOL.md, "Deletion Vector Format").
+"""Encoding of positions of deleted rows as a deletion vector (PROTOCOL.md, "Deletion Vector Format").
 
-Each container takes the smallest of its three forms, as Roaring libraries choose after they have looked
-for runs.
+Each container has the smallest of its three forms, as after the run optimization of Roaring libraries.
 """
 
 from __future__ import annotations
@@ -27,26 +26,26 @@ _ARRAY, _BITSET, _RUN = 0, 1, 2
 
 
 def row_positions(values: npt.ArrayLike) -> Positions:
-    """Any integers as positions: ascending and distinct. No copy of 64-bit integers that are so already.
+    """Integers as positions: ascending and distinct. Valid positions as 64-bit integers are not copied.
 
     Raises:
-        ConfigurationError: other than integers from 0 to 2^63 - 1, or more than one dimension.
+        ConfigurationError: not integers from 0 to 2^63 - 1, or more than one dimension.
     """
     array: npt.NDArray[Any] = np.asarray(values)
     if array.ndim == 1 and array.size == 0:
         return np.empty(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise _no_positions(f"they are {array.ndim}-dimensional and of the type {array.dtype}")
+        raise _invalid_positions(f"The array has {array.ndim} dimensions and the type {array.dtype}.")
     if (array[1:] <= array[:-1]).any():
         array = np.unique(array)
     least, greatest = int(array[0]), int(array[-1])
     if least < 0 or greatest >= 1 << 63:
-        raise _no_positions(f"they reach from {least} to {greatest}")
+        raise _invalid_positions(f"They range from {least} to {greatest}.")
     return array.astype(np.int64, copy=False)
 
 
 def serialize_deletion_vector(positions: npt.ArrayLike) -> bytes:
-    """The bytes of a vector: the magic number and the bitmap, as a descriptor counts them.
+    """The bytes of a deletion vector: the magic number and the bitmap. `sizeInBytes` is their length.
 
     Raises:
         ConfigurationError: see `row_positions`.
@@ -55,10 +54,10 @@ def serialize_deletion_vector(positions: npt.ArrayLike) -> bytes:
 
 
 def encode_portable64(positions: npt.ArrayLike) -> bytes:
-    """The values as a 64-bit Roaring bitmap in the portable format; `decode_portable64` undoes it.
+    """The values as a 64-bit Roaring bitmap in the portable format; `decode_portable64` is the inverse.
 
-    Time and memory are linear in the number of values, and work in Python is for each container that is not
-    an array.
+    Time and memory are linear in the number of values. There is a step in Python for each container that is
+    not an array.
 
     Raises:
         ConfigurationError: see `row_positions`.
@@ -74,7 +73,7 @@ def encode_portable64(positions: npt.ArrayLike) -> bytes:
 
 
 def _encode_32(values: Positions) -> list[bytes]:
-    """One 32-bit bitmap, of values that have their upper half in common, in pieces."""
+    """One 32-bit bitmap in pieces, of values with equal upper halves."""
     keys = (values >> 16) & 0xFFFF
     low = (values & 0xFFFF).astype("<u2")
     starts, ends = _spans(keys)
@@ -82,7 +81,7 @@ def _encode_32(values: Positions) -> list[bytes]:
     begins_run = np.empty(len(values), np.bool_)
     begins_run[0] = True
     np.not_equal(values[1:], values[:-1] + 1, out=begins_run[1:])
-    begins_run[starts] = True  # a run that goes on in the next container is two
+    begins_run[starts] = True  # a run that continues in the next container counts as two runs
     runs = np.add.reduceat(begins_run, starts, dtype=np.int64)
 
     plain_bytes = np.where(sizes <= LARGEST_ARRAY, 2 * sizes, BITSET_BYTES)
@@ -99,7 +98,7 @@ def _encode_32(values: Positions) -> list[bytes]:
         offsets = first + np.concatenate(([0], np.cumsum(lengths)[:-1]))
         parts.append(offsets.astype("<u4").tobytes())
 
-    # Arrays beside each other are one piece: their values follow each other as they are.
+    # Adjacent arrays form one piece, since their values are already contiguous.
     pieces = np.flatnonzero((kinds != _ARRAY) | np.append(True, kinds[:-1] != _ARRAY))
     lasts = np.append(pieces[1:], len(kinds)) - 1
     for piece, last in zip(pieces.tolist(), lasts.tolist(), strict=True):
@@ -114,7 +113,7 @@ def _encode_32(values: Positions) -> list[bytes]:
 
 
 def _head(of_runs: npt.NDArray[np.bool_]) -> list[bytes]:
-    """The cookie, the number of containers, and which of them are of runs."""
+    """The cookie, the number of containers, and the flags of run containers."""
     count = len(of_runs)
     if not of_runs.any():
         return [NO_RUNS.to_bytes(4, "little"), count.to_bytes(4, "little")]
@@ -137,16 +136,16 @@ def _runs(low: npt.NDArray[np.uint16], begins: npt.NDArray[np.bool_]) -> bytes:
 
 
 def _spans(ascending: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Where each of the distinct values of an ascending array begins, and where it ends."""
+    """The start and end positions of each distinct value in an ascending array."""
     bounds = np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
     if not len(ascending):
         return bounds, bounds
     return np.append(0, bounds), np.append(bounds, len(ascending))
 
 
-def _no_positions(cause: str) -> ConfigurationError:
+def _invalid_positions(cause: str) -> ConfigurationError:
     return ConfigurationError(
-        "These are no positions of rows",
+        "The row positions are invalid.",
         cause=cause,
-        fix="Pass one array of integers, each a row's number in its file, from 0",
+        fix="Pass a one-dimensional array of integers: the positions of rows in their file, from 0.",
     )

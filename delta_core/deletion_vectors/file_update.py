@@ -1,9 +1,9 @@
-"""The actions of a file that loses rows and is not written again.
+"""The actions for a file that gets a new deletion vector.
 
-The file is removed with its old vector and added with the new one, in one commit: at most one action of
-each kind for a path (PROTOCOL.md, "Action Reconciliation"). A file with a vector must say how many rows it
-has, deleted ones included, and that its bounds may be wider than its live rows (PROTOCOL.md, "Per-file
-Statistics").
+The file is removed with its old deletion vector and added with the new one, in one commit: at most one action
+of each kind for a path (PROTOCOL.md, "Action Reconciliation"). The statistics of a file with a deletion
+vector must contain the number of rows, including deleted rows, and must state that bounds may be wider than
+the live rows (PROTOCOL.md, "Per-file Statistics").
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from delta_core.storage.parquet_footer import MalformedFooter, check_data_file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileUpdate:
-    """A change of one file's vector.
+    """A change of one file's deletion vector.
 
     Attributes:
-        remove: the file as it was.
-        add: the file as it is now; None when no row is left.
+        remove: the file before the change.
+        add: the file after the change; None when no row is left.
     """
 
     remove: RemoveFile
@@ -43,50 +43,52 @@ def with_new_deletion_vector(
     num_records: int | None = None,
     data_change: bool = True,
 ) -> FileUpdate:
-    """A live file with another vector.
+    """The actions that replace a live file's deletion vector.
 
-    Everything else stays: partition values, size, modification time, tags, the numbers of its rows and
-    what clustered it. Of its statistics `numRecords` is set, `tightBounds` becomes false, and the rest is
-    kept as it is written: bounds of more rows are bounds of these too.
+    All other fields stay: partition values, size, modification time, tags, row ids and clustering provider.
+    In the statistics `numRecords` is set and `tightBounds` becomes false. The other statistics are kept
+    unchanged, since bounds of all rows are also bounds of the remaining rows.
 
     Args:
-        file: as it is live.
-        vector: with all deleted rows, those of the old vector included.
-        deletion_timestamp_ms: when the file as it was stopped being part of the table.
-        num_records: rows of the data file, deleted ones included, as `count_records` gives them; None when
-            the file's statistics say it.
+        file: the live file.
+        dv: the new deletion vector with all deleted rows, including those of the old deletion vector.
+        deletion_timestamp_ms: the deletion time for the `remove` action.
+        num_records: the number of rows of the data file, including deleted rows, as `count_records` returns
+            it; None takes it from the file's statistics.
         data_change: False when the rows are only moved.
 
     Raises:
-        InvalidTableError: nobody says how many rows the file has, two say it differently, the vector deletes
-            more, all or no rows, or it is the vector that the file has.
+        InvalidTableError: the number of rows is unknown or contradictory; or the deletion vector deletes no
+            rows, all rows or more; or the file has this deletion vector already.
     """
-    said = physical_records(file)
-    count = said if num_records is None else num_records
+    recorded = physical_records(file)
+    count = recorded if num_records is None else num_records
     if count is None:
         raise _refused(
             file,
-            "nobody says how many rows it has",
-            "Take the number from its footer (count_records) and pass it",
+            "The log records no row count for the file.",
+            "Read the row count from the file's footer with count_records, and pass it.",
         )
-    if said is not None and said != count:
+    if recorded is not None and recorded != count:
         raise _refused(
-            file, f"its statistics say {said} rows, its footer {count}", "Write the file's statistics again"
+            file,
+            f"Its statistics record {recorded} rows, its footer {count}.",
+            "Write the file's statistics again.",
         )
     if not 0 < dv.cardinality < count:
         raise _refused(
             file,
-            f"the vector deletes {dv.cardinality} of its {count} rows",
-            "Remove a file without rows, and leave one alone that loses none",
+            f"The deletion vector deletes {dv.cardinality} of its {count} rows.",
+            "Remove a file that has no row left, and do not change a file that loses no row.",
         )
     old = file.deletion_vector
     if old is not None and old.unique_id == dv.unique_id:
-        raise _refused(file, "it is the vector that the file has", "Leave the file as it is")
+        raise _refused(file, "The file has this deletion vector already.", "Do not change the file.")
     if old is not None and old.cardinality >= dv.cardinality:
         raise _refused(
             file,
-            f"it deletes {dv.cardinality} rows, and {old.cardinality} are deleted already",
-            "Unite the new rows with those of the file's vector",
+            f"The new deletion vector deletes {dv.cardinality} rows, the old one {old.cardinality}.",
+            "Unite the new rows with the rows of the file's deletion vector.",
         )
     added = replace(
         file, deletion_vector=dv, stats=wide_statistics(file.stats, count), data_change=data_change
@@ -97,12 +99,12 @@ def with_new_deletion_vector(
 
 
 def without_rows(file: AddFile, *, deletion_timestamp_ms: int) -> FileUpdate:
-    """A live file that has lost its last row: it is removed, and needs no vector."""
+    """The actions for a live file that has no row left: a `remove` without an `add`."""
     return FileUpdate(remove=removed(file, deletion_timestamp_ms=deletion_timestamp_ms), add=None)
 
 
 def removed(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool = True) -> RemoveFile:
-    """The tombstone of a live file, with all that the file said of itself."""
+    """The `remove` action of a live file, with all fields of its `add`."""
     return RemoveFile(
         path=file.path,
         deletion_timestamp_ms=deletion_timestamp_ms,
@@ -119,20 +121,22 @@ def removed(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool = Tr
 
 
 def physical_records(file: AddFile) -> int | None:
-    """The rows of the data file, deleted ones included, as its statistics say; None when they do not."""
+    """The number of rows of the data file from its statistics, including deleted rows; None if unknown."""
     count = _fields(file.stats).get("numRecords")
     number = json.loads(count) if count is not None else None
-    # What is negative or no integer (True is one to Python) is no number of rows.
+    # Negative numbers and other types are invalid. The check is exact, since bool is a subclass of int.
     return number if type(number) is int and number >= 0 else None
 
 
 def count_records(store: LogStore, file: AddFile, *, access: DataAccess = TABLE_ONLY) -> int:
-    """The rows of the data file, deleted ones included, from its footer. Two or three small reads.
+    """The number of rows of the data file, including deleted rows, from its footer.
+
+    Two or three small reads.
 
     Raises:
         MissingDataFileError: the file is not in the store.
-        InvalidTableError: it is not Parquet.
-        PathEscapeError: it is outside the table.
+        InvalidTableError: the file is not Parquet.
+        PathEscapeError: the file is outside the table.
     """
     place = access.locate(file.path, store=store)
     with access.open(place.store, place.path) as source:
@@ -142,24 +146,24 @@ def count_records(store: LogStore, file: AddFile, *, access: DataAccess = TABLE_
             return int(pq.read_metadata(source).num_rows)
         except (MalformedFooter, pa.ArrowException, OSError) as error:
             raise InvalidTableError(
-                f"The data file {file.path} cannot be read",
-                cause=str(error),
-                fix="Restore the file from a backup, or repair the table",
+                f"The data file {file.path} cannot be read.",
+                cause=f"Its footer is invalid: {error}.",
+                fix="Restore the file from a backup, or repair the table.",
             ) from error
 
 
 def wide_statistics(stats: str | None, num_records: int) -> str:
-    """Statistics of a file that a vector takes rows from: what is kept is kept letter by letter.
+    """The statistics of a file with a deletion vector: `numRecords` is set, and `tightBounds` is false.
 
-    Statistics that are no JSON object are left out. A number read and written again could lose digits, and
-    then a bound would leave out a row.
+    The JSON of all other fields is copied unchanged. Decoding and encoding a number could lose digits, and
+    then a bound could exclude a row. Statistics that are not a JSON object are dropped.
     """
     fields = {**_fields(stats), "numRecords": str(num_records), "tightBounds": "false"}
     return "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in fields.items()) + "}"
 
 
 def _fields(stats: str | None) -> dict[str, str]:
-    """The fields of statistics, each as it is written; none when they are no JSON object."""
+    """The fields of statistics with their unparsed JSON; empty when they are not a JSON object."""
     if stats is None:
         return {}
     try:
@@ -172,21 +176,21 @@ def _members(text: str) -> Iterator[tuple[str, str]]:
     decoder = json.JSONDecoder()
     if not isinstance(decoder.decode(text), dict):
         return
-    # It is an object, so what stands between names and values can only be what JSON puts there.
-    at = _skip(text, 0, "{")
-    while text[at] != "}":
-        name, at = decoder.raw_decode(text, at)
-        at = _skip(text, at, ":")
-        _, end = decoder.raw_decode(text, at)
-        yield name, text[at:end]
-        at = _skip(text, end, ",")
+    # It is a valid JSON object, so only white space and JSON punctuation separate names and values.
+    position = _skip(text, 0, "{")
+    while text[position] != "}":
+        name, position = decoder.raw_decode(text, position)
+        position = _skip(text, position, ":")
+        _, end = decoder.raw_decode(text, position)
+        yield name, text[position:end]
+        position = _skip(text, end, ",")
 
 
-def _skip(text: str, at: int, mark: str) -> int:
-    while text[at] in " \t\r\n" + mark:
-        at += 1
-    return at
+def _skip(text: str, position: int, mark: str) -> int:
+    while text[position] in " \t\r\n" + mark:
+        position += 1
+    return position
 
 
 def _refused(file: AddFile, cause: str, fix: str) -> InvalidTableError:
-    return InvalidTableError(f"The file {file.path} gets no deletion vector", cause=cause, fix=fix)
+    return InvalidTableError(f"The file {file.path} cannot get the deletion vector.", cause=cause, fix=fix)

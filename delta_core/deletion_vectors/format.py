@@ -1,6 +1,6 @@
-"""The fixed numbers of deletion vectors (PROTOCOL.md, "Deletion Vector Format").
+"""The constants of the deletion vector format (PROTOCOL.md, "Deletion Vector Format").
 
-Reader and encoder share them. Those of the containers are of the Roaring format, to which the protocol
+Reader and encoder share them. The constants of containers belong to the Roaring format, to which the protocol
 refers for 32-bit bitmaps.
 """
 
@@ -9,31 +9,31 @@ from __future__ import annotations
 from typing import Final
 
 MAGIC: Final = 1681511377
-"""The first four bytes of a serialised vector, little-endian."""
+"""The first four bytes of a serialised deletion vector, little-endian."""
 
 FILE_VERSION: Final = 1
-"""The first byte of a file of vectors."""
+"""The first byte of a file of deletion vectors."""
 
 FRAME_BYTES: Final = 8
-"""What a file has around each vector: its size before it, its checksum after it, both big-endian."""
+"""The bytes around a deletion vector in a file: its size before and its checksum after, both big-endian."""
 
 MAX_DELETION_VECTOR_BYTES: Final = 1 << 31
-"""`sizeInBytes` and `offset` are signed 32-bit integers: both stay below this."""
+"""The limit of `sizeInBytes` and `offset`, which are signed 32-bit integers; both must be less."""
 
 UUID_CHARACTERS: Final = 20
-"""Length of an encoded UUID, the end of a `u` descriptor's name."""
+"""The length of an encoded UUID, which ends the name in a descriptor of the type `u`."""
 
 NO_RUNS: Final = 12346
-"""The cookie of a 32-bit bitmap none of whose containers is of runs."""
+"""The cookie of a 32-bit bitmap without run containers."""
 
 WITH_RUNS: Final = 12347
-"""The cookie, in its low 16 bits, of one that may have such containers."""
+"""The low 16 bits of the cookie of a 32-bit bitmap that may have run containers."""
 
 NO_OFFSETS_BELOW: Final = 4
-"""A bitmap with runs says where its containers begin when it has at least so many."""
+"""A bitmap with run containers has a list of offsets only if it has at least this number of containers."""
 
 BITSET_BYTES: Final = 8192
 LARGEST_ARRAY: Final = 4096
-"""More values than this are no array: a bitset is as small."""
+"""The maximum number of values of an array container. For more values a bitset is smaller."""
 
 VALUES_PER_CONTAINER: Final = 1 << 16

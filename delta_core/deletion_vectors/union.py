@@ -1,6 +1,6 @@
-"""The rows that a file has lost already, and those that it loses now (PROTOCOL.md, "Deletion Vectors").
+"""The union of a file's deletion vector with newly deleted rows (PROTOCOL.md, "Deletion Vectors").
 
-A file has one vector at a time, so the new one names the rows of the old one again.
+A file has one deletion vector at a time, so the new one must contain the rows of the old one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _NOTHING: Positions = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeletionVectorUnion:
-    """What is deleted of one file after a change.
+    """The deleted rows of one file after a change.
 
     Attributes:
-        positions: of all deleted rows, ascending.
-        newly_deleted: those of them that were live before, ascending.
-        num_records: rows of the file, deleted ones included.
+        positions: the positions of all deleted rows, ascending.
+        newly_deleted: the positions of deleted rows that were live before, ascending.
+        num_records: the number of rows of the data file, including deleted rows.
     """
 
     positions: Positions
@@ -37,12 +37,12 @@ class DeletionVectorUnion:
 
     @property
     def is_unchanged(self) -> bool:
-        """True when no row is deleted that was not before: then the file needs no new vector."""
+        """True when no live row is deleted, so the file needs no new deletion vector."""
         return not len(self.newly_deleted)
 
     @property
     def deletes_all(self) -> bool:
-        """True when the file has no row left: then it is removed, and not added again."""
+        """True when the file has no live row left, so it is removed and not added again."""
         return len(self.positions) == self.num_records
 
 
@@ -54,51 +54,53 @@ def read_union(
     num_records: int,
     access: DataAccess = TABLE_ONLY,
 ) -> DeletionVectorUnion:
-    """A file's vector united with rows that are to be deleted as well. Requests: see `read_deletion_vector`.
+    """The union of a file's deletion vector and rows to delete. Requests: see `read_deletion_vector`.
 
     Args:
         store: the table's store.
-        old: the vector of the logical file (path and vector) that the rows were found in; None has none.
-        deleted: positions in the data file, in any order; such as `old` names may be among them.
-        num_records: rows of the data file, deleted ones included.
-        access: where besides the table the old vector's file may be.
+        old: the deletion vector of the logical file in which the rows were found; None without one.
+        deleted: positions in the data file, in any order. They may include rows of `old`.
+        num_records: the number of rows of the data file, including deleted rows.
+        access: the locations besides the table where the old deletion vector's file may be.
 
     Raises:
-        MissingDataFileError: the old vector's file is not in the store.
-        InvalidTableError: the old vector is damaged, or a row is not in the file.
-        PathEscapeError: the old vector's file is outside the table.
-        ConfigurationError: `deleted` holds no positions.
+        MissingDataFileError: the old deletion vector's file is not in the store.
+        InvalidTableError: the old deletion vector is damaged, or a row is not in the file.
+        PathEscapeError: the old deletion vector's file is outside the table.
+        ConfigurationError: `deleted` does not contain valid positions.
     """
     known = _NOTHING if old is None else read_deletion_vector(store, old, num_rows=num_records, access=access)
     return unite(known, deleted, num_records=num_records)
 
 
 def unite(known: Positions, deleted: npt.ArrayLike, *, num_records: int) -> DeletionVectorUnion:
-    """Rows that are deleted and rows that are to be.
+    """The union of rows that are deleted already and rows to delete.
 
     Args:
-        known: ascending and distinct, as `read_deletion_vector` gives them.
-        deleted: see `row_positions`.
-        num_records: rows of the data file.
+        known: the deleted rows, ascending and distinct, as `read_deletion_vector` returns them.
+        deleted: the rows to delete; see `row_positions`.
+        num_records: the number of rows of the data file.
 
     Raises:
-        InvalidTableError: a row is not in the file, so the number of its rows is wrong.
-        ConfigurationError: `deleted` holds no positions.
+        InvalidTableError: a row is not in the file, so the recorded number of rows is wrong.
+        ConfigurationError: `deleted` does not contain valid positions.
     """
-    wanted = row_positions(deleted)
-    for positions in (known, wanted):
+    added = row_positions(deleted)
+    for positions in (known, added):
         if len(positions) and int(positions[-1]) >= num_records:
             raise InvalidTableError(
-                f"Row {int(positions[-1])} cannot be deleted",
-                cause=f"The file has {num_records} rows, counted from 0",
-                fix="Compare the numRecords in the file's statistics with its footer, and repair them",
+                f"Row {int(positions[-1])} of a data file cannot be deleted.",
+                cause=f"The file has {num_records} rows, counted from 0.",
+                fix="Compare numRecords in the file's statistics with its footer, and repair the statistics.",
             )
     if not len(known):
-        return DeletionVectorUnion(positions=wanted, newly_deleted=wanted, num_records=num_records)
-    # Both are sorted: a look for each wanted row costs less than sorting all rows again.
-    places = np.searchsorted(known, wanted)
-    is_new = known[np.minimum(places, len(known) - 1)] != wanted
-    fresh = wanted[is_new]
+        return DeletionVectorUnion(positions=added, newly_deleted=added, num_records=num_records)
+    # Both are sorted: a search for each added row costs less than sorting all rows again.
+    places = np.searchsorted(known, added)
+    is_new = known[np.minimum(places, len(known) - 1)] != added
+    newly_deleted = added[is_new]
     return DeletionVectorUnion(
-        positions=np.insert(known, places[is_new], fresh), newly_deleted=fresh, num_records=num_records
+        positions=np.insert(known, places[is_new], newly_deleted),
+        newly_deleted=newly_deleted,
+        num_records=num_records,
     )

@@ -1,4 +1,4 @@
-"""The deletion vectors of one commit, in a file.
+"""Writing the deletion vectors of one commit into a file.
 
 See PROTOCOL.md, "Deletion Vector Descriptor Schema" and "Deletion Vector File Storage Format".
 """
@@ -30,20 +30,23 @@ from delta_core.table_features.table_properties import TableProperties
 _log = logging.getLogger(__name__)
 
 MAX_FILE_BYTES: Final = 1 << 30
-"""A file of vectors is closed before it is larger, but for its first vector. `offset` reaches to 2 GiB."""
+"""The maximum size of a file of deletion vectors. Only a single larger deletion vector may exceed it.
+
+`offset` allows up to 2 GiB.
+"""
 
 _PREFIX_CHARACTERS = string.ascii_letters + string.digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenDeletionVectors:
-    """Vectors that are durable, and that no commit names yet.
+    """Deletion vectors that are durable, and to which no commit refers yet.
 
     Attributes:
-        descriptors: one for each vector, in their order.
-        paths: the files that were made (store paths: decoded, relative to the root); they belong to whoever
-            commits, and may be deleted only when it is certain that no commit names them.
-        size_bytes: of these files.
+        descriptors: one for each deletion vector, in order.
+        paths: the created files as store paths (decoded, relative to the root). The caller that commits is
+            responsible for them. They may be deleted only if certainly no commit refers to them.
+        size_bytes: the total size of these files.
     """
 
     descriptors: tuple[DeletionVectorDescriptor, ...] = ()
@@ -59,29 +62,30 @@ def write_deletion_vectors(
     inline_max_bytes: int = 0,
     max_file_bytes: int = MAX_FILE_BYTES,
 ) -> WrittenDeletionVectors:
-    """Write the vectors of one commit into one file, however small they are.
+    """Write the deletion vectors of one commit into one file, independent of their sizes.
 
-    PROTOCOL.md allows small ones in the log, and readers read them; but delta-spark's VACUUM fails on every
-    table that has one, live or removed.
+    PROTOCOL.md allows small deletion vectors in the log, and readers support them. But delta-spark's VACUUM
+    fails on every table that has one in its log, live or removed.
 
-    A file has a new random name in the table's root, or in a directory with a random name of its own when
-    the table asks for random prefixes (`delta.randomizeFilePrefixes`); it appears whole or not at all. There
-    are several only when one would be larger than a descriptor can say. Vectors are taken one by one, so one
-    is in memory at a time. If anything fails, nothing stays in the store. Requests: one written object, none
-    without vectors.
+    The file gets a new random name in the table's root, or in a directory with a random name if the table
+    asks for random prefixes (`delta.randomizeFilePrefixes`). It appears complete or not at all. Several files
+    are written only if one file would exceed `max_file_bytes`. One deletion vector is in memory at a time. If
+    the function fails, it leaves no file in the store. Requests: one written object, or none if `dvs` is
+    empty.
 
-    Whether the table may have vectors at all is the caller's to ask: the feature must be in the protocol and
-    `delta.enableDeletionVectors` be true (PROTOCOL.md, "Deletion Vectors").
+    The caller must check that the table allows deletion vectors: the feature must be in the protocol and
+    `delta.enableDeletionVectors` must be true (PROTOCOL.md, "Deletion Vectors").
 
     Args:
         store: the table's store.
-        vectors: of each the positions of all deleted rows, old ones included; see `row_positions`.
-        properties: the table's; None asks for nothing.
-        inline_max_bytes: a vector of so many serialised bytes or fewer is kept in the log; 0 for none.
+        dvs: for each deletion vector the positions of all deleted rows, including previously deleted rows;
+            see `row_positions`.
+        properties: the table's properties; None takes the defaults.
+        inline_max_bytes: deletion vectors of up to this serialised size are stored in the log; 0 stores none.
         max_file_bytes: see MAX_FILE_BYTES.
 
     Raises:
-        ConfigurationError: a vector has no row or is none, or is too large for a descriptor.
+        ConfigurationError: a deletion vector is empty, too large for a descriptor, or has invalid positions.
         StorageError: the file could not be written.
     """
     properties = properties or TableProperties({})
@@ -93,17 +97,17 @@ def write_deletion_vectors(
 
 
 def inline_descriptor(positions: npt.ArrayLike) -> DeletionVectorDescriptor:
-    """A vector that is kept in the log, whatever its size.
+    """The descriptor of a deletion vector that is stored in the log, for any size.
 
     Raises:
-        ConfigurationError: as `write_deletion_vectors`.
+        ConfigurationError: the deletion vector is empty or has invalid positions.
     """
     rows = row_positions(positions)
     return _inline(serialize_deletion_vector(rows), cardinality=_cardinality(rows))
 
 
 class _DeletionVectorFile:
-    """One file being written."""
+    """A file that is being written."""
 
     def __init__(self, store: LogStore, prefix_characters: int) -> None:
         identity = uuid4()
@@ -130,11 +134,11 @@ class _DeletionVectorFile:
         )
 
     def close(self) -> None:
-        """The file is durable in the store afterwards."""
+        """Finish the file. Afterwards it is durable in the store."""
         self._stack.close()
 
     def abort(self, error: BaseException) -> None:
-        """Nothing of it appears. Raises what the store makes of the error, if that is another one."""
+        """Discard the file. Raises an exception of the store if aborting fails."""
         self._stack.__exit__(type(error), error, error.__traceback__)
 
     def _put(self, data: bytes) -> None:
@@ -143,7 +147,7 @@ class _DeletionVectorFile:
 
 
 class _Writer:
-    """The files of one commit, one open at a time."""
+    """A writer of the files of one commit, with one open file at a time."""
 
     def __init__(self, store: LogStore, *, prefix_characters: int, max_file_bytes: int) -> None:
         self._store = store
@@ -179,9 +183,9 @@ class _Writer:
         framed_bytes = len(data) + FRAME_BYTES
         if 1 + framed_bytes >= MAX_DELETION_VECTOR_BYTES:
             raise ConfigurationError(
-                f"A deletion vector of {cardinality} rows is too large",
-                cause=f"It takes {len(data)} bytes; a descriptor allows {MAX_DELETION_VECTOR_BYTES - 1} at most",
-                fix="Rewrite the data file instead",
+                f"A deletion vector of {cardinality} rows is too large.",
+                cause=f"It takes {len(data)} bytes, and a descriptor allows {MAX_DELETION_VECTOR_BYTES - 1}.",
+                fix="Rewrite the data file instead.",
             )
         if self._open is not None and self._open.size_bytes + framed_bytes > self._max_file_bytes:
             self._close(self._open)
@@ -198,7 +202,7 @@ class _Writer:
 
     def _close(self, file: _DeletionVectorFile) -> None:
         self._open = None
-        # Listed first: a store that fails while it makes the file durable may have made it.
+        # Recorded first: if closing fails, the file may exist nevertheless.
         self._paths.append(file.path)
         file.close()
         self._closed_bytes += file.size_bytes
@@ -207,15 +211,15 @@ class _Writer:
         try:
             self._store.delete(path)
         except DeltaError as error:
-            _log.warning("written file left behind", extra={"path": path, "error": str(error)})
+            _log.warning("deletion vector file not deleted", extra={"path": path, "error": str(error)})
 
 
 def _cardinality(rows: Positions) -> int:
     if not len(rows):
         raise ConfigurationError(
-            "A deletion vector without a row is not written",
-            cause="It would say that nothing is deleted, as a file without a vector does",
-            fix="Leave the file as it is",
+            "A deletion vector without rows cannot be written.",
+            cause="A file without deleted rows has no deletion vector.",
+            fix="Do not change the file.",
         )
     return len(rows)
 

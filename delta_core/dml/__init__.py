@@ -1,4 +1,4 @@
-"""Changing a table: rows that are appended, overwritten, deleted and updated, and its definition."""
+"""Operations that change a table's rows (append, overwrite, delete, update) and its definition."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What callers pass to operations of a table by name: texts, columns by name or path, places of columns.
+"""Checks arguments of table operations: strings, names and paths of columns, positions of columns.
 
-Python lets anything be passed; what is of another kind is refused before the table is looked at.
+A value of a wrong type is refused before the table is read.
 """
 
 from __future__ import annotations
@@ -12,31 +12,33 @@ from delta_core.schema.column_changes import After, First
 
 
 def require_string(value: object, *, what: str) -> str:
-    """The value, which is a text that a log can hold.
+    """Return the value when it is a string that a log can hold.
 
     Raises:
-        ConfigurationError: it is not.
+        ConfigurationError: the value is not such a string.
     """
     if not isinstance(value, str):
         raise ConfigurationError(
             f"The {what} cannot be {value!r}.",
             cause=f"It is of type {type(value).__name__}.",
-            fix="Pass a text.",
+            fix="Pass a string.",
         )
     try:
         value.encode()
     except UnicodeEncodeError as error:
         raise ConfigurationError(
-            f"The {what} cannot be {value!r}.", cause=f"It is no text of Unicode: {error}.", fix="Correct it."
+            f"The {what} cannot be {value!r}.",
+            cause=f"The string is not valid Unicode: {error}.",
+            fix="Pass a string without lone surrogates.",
         ) from error
     return value
 
 
 def column_path(column: object) -> tuple[str, ...]:
-    """A column by its name, or by the names that lead to it.
+    """The path of a column, given by its name or by the list of names on the way to it.
 
     Raises:
-        ConfigurationError: it is neither.
+        ConfigurationError: the value is neither.
     """
     if isinstance(column, str):
         return (require_string(column, what="name of a column"),)
@@ -44,10 +46,10 @@ def column_path(column: object) -> tuple[str, ...]:
 
 
 def column_paths(columns: object) -> list[tuple[str, ...]]:
-    """Some columns, a name or path each; a text is one of them.
+    """The paths of columns, each given by a name or path. A single string is one column.
 
     Raises:
-        ConfigurationError: they are none.
+        ConfigurationError: the value is not a list of columns.
     """
     return [
         column_path(column)
@@ -56,20 +58,20 @@ def column_paths(columns: object) -> list[tuple[str, ...]]:
 
 
 def strings(values: object, *, what: str) -> list[str]:
-    """Some texts; one by itself is a list of it.
+    """A list of strings. A single string becomes a list of one.
 
     Raises:
-        ConfigurationError: there is something else.
+        ConfigurationError: a value is not a string.
     """
     given = [values] if isinstance(values, str) else _listed(values, _STRINGS)
     return [require_string(value, what=what) for value in given]
 
 
 def require_position(position: object) -> First | After:
-    """The place of a column.
+    """Return the value when it is a position of a column.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: the value is not a position.
     """
     if isinstance(position, First):
         return position
@@ -77,7 +79,7 @@ def require_position(position: object) -> First | After:
         require_string(position.column, what="column to be after")
         return position
     raise ConfigurationError(
-        f"A column has no place {position!r}.",
+        f"{position!r} is not a position of a column.",
         cause=f"It is of type {type(position).__name__}.",
         fix='Pass delta_core.First() or delta_core.After("id").',
     )
@@ -88,10 +90,10 @@ _COLUMNS = ("list of columns", "Pass a name, or a list of names or paths.")
 _STRINGS = ("list of names", "Pass a name, or a list of names.")
 
 
-def _listed(values: object, wanted: tuple[str, str]) -> Iterable[object]:
+def _listed(values: object, expected: tuple[str, str]) -> Iterable[object]:
     if isinstance(values, Iterable) and not isinstance(values, bytes | bytearray):
         return values
-    what, fix = wanted
+    what, fix = expected
     raise ConfigurationError(
-        f"{values!r} is no {what}.", cause=f"It is of type {type(values).__name__}.", fix=fix
+        f"{values!r} is not a {what}.", cause=f"It is of type {type(values).__name__}.", fix=fix
     )

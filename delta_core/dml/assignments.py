@@ -1,8 +1,8 @@
-"""What an UPDATE assigns: new values of columns, worked out from the old row.
+"""The assignments of an UPDATE: new values of columns, computed from the old row.
 
-A value takes the type of its column by Spark's rules for storing (ANSI): between numbers, between dates and
-timestamps, and to strings; whatever does not fit stops the statement. Constants take the column's type as
-they do in predicates.
+A value is converted to the type of its column by Spark's store assignment rules (ANSI): between numbers,
+between dates and timestamps, and to strings. A value that does not fit fails the statement. Constants are
+converted to the column's type as in predicates.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from delta_core.schema.types import (
 )
 
 Updates: TypeAlias = "Mapping[str | Sequence[str], Any]"
-"""By column, or by the names on the way to a nested field."""
+"""New values by column name, or by the names on the way to a nested field."""
 
 _NESTED = (StructType, ArrayType, MapType)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -53,13 +53,14 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Value:
-    """What a column, or a field within it, becomes.
+    """The new value of a column or of a nested field.
 
     Attributes:
-        path: canonical.
-        data_type: of the column or field.
-        expression: over the old row, of that type or one that Arrow widens to it; None for a constant.
-        constant: the value itself, in the column's Arrow type, where there is no expression.
+        path: the canonical path.
+        data_type: the type of the column or field.
+        expression: an expression on the old row, of that type or a type that Arrow widens to it. None for a
+            constant.
+        constant: the constant in the column's Arrow type; None for an expression.
     """
 
     path: Path
@@ -70,23 +71,24 @@ class _Value:
     def of(self, rows: pa.RecordBatch) -> pa.Array:
         target = type_to_arrow(self.data_type)
         if self.expression is None:
-            known = self.constant is not None and self.constant.is_valid
-            return pa.repeat(self.constant, rows.num_rows) if known else pa.nulls(rows.num_rows, target)
+            not_null = self.constant is not None and self.constant.is_valid
+            return pa.repeat(self.constant, rows.num_rows) if not_null else pa.nulls(rows.num_rows, target)
         try:
-            found = evaluate(self.expression, rows)
-            found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-            if isinstance(found, pa.ChunkedArray):
-                found = pa.concat_arrays(found.chunks)
-            if found.type == target:
-                return found
-            # Arithmetic on decimals gives wider ones than its type says.
+            values = evaluate(self.expression, rows)
+            values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+            if isinstance(values, pa.ChunkedArray):
+                values = pa.concat_arrays(values.chunks)
+            if values.type == target:
+                return values
+            # Decimal arithmetic returns wider decimals than the type of the expression.
             nested = isinstance(self.data_type, _NESTED) or self.data_type == VARIANT
-            return convert_array(found, target) if nested else cast_value(found, target)
+            return convert_array(values, target) if nested else cast_value(values, target)
         except (ExpressionError, pa.ArrowInvalid) as error:
             raise ExpressionError(
-                f"A value of {to_spark_sql(self.expression)} cannot be assigned to {shown(self.path)}",
+                f"A value of {to_spark_sql(self.expression)} cannot be assigned to {shown(self.path)}.",
                 cause=str(error),
-                fix=f"Assign values that {self.data_type} holds, or leave such rows out by the predicate",
+                fix=f"Assign values that fit the type {self.data_type}, or exclude these rows by the "
+                "predicate.",
             ) from error
 
 
@@ -94,8 +96,8 @@ class Assignments:
     """The assignments of one statement.
 
     Attributes:
-        columns: the table's columns that get a value as a whole or in part.
-        unread: those whose old values no new one depends on.
+        columns: the table's columns that are assigned as a whole or in part.
+        unread: the columns whose old values no new value depends on.
     """
 
     def __init__(
@@ -106,20 +108,20 @@ class Assignments:
         plan: WritePlan,
         now_us: int,
     ) -> None:
-        """Resolve them against the table.
+        """Resolve the assignments against the table.
 
         Args:
-            updates: Spark SQL text (`DEFAULT` is the column's default) or an expression tree by column; a
+            updates: SQL text of Spark (`DEFAULT` is the column's default) or an expression tree by column. A
                 value that is neither is a constant.
-            new_values: Python values by column; a text is that text.
-            plan: the table's.
-            now_us: the statement's time, microseconds since the epoch.
+            new_values: Python values by column. A string is a constant, not SQL.
+            plan: the write plan of the table.
+            now_us: the statement's time in microseconds since the epoch.
 
         Raises:
-            ConfigurationError: nothing is assigned, or one column twice.
-            ExpressionError: a column does not exist; a text is not understood, or its value has a type that
-                the column does not take.
-            SchemaMismatchError: a column is assigned whose values the table generates itself (identity).
+            ConfigurationError: nothing is assigned, or a column is assigned twice.
+            ExpressionError: a column does not exist, an expression cannot be parsed, or its type cannot be
+                stored in the column.
+            SchemaMismatchError: an identity column is assigned.
         """
         self._plan = plan
         self._partitions = frozenset(plan.partition_columns)
@@ -130,25 +132,23 @@ class Assignments:
             *((key, value, False) for key, value in _items(new_values, "new_values")),
         ]
         if not given:
-            raise ConfigurationError(
-                "An UPDATE needs something to assign.", fix="Pass updates, new_values or both."
-            )
+            raise ConfigurationError("The UPDATE assigns no column.", fix="Pass updates, new_values or both.")
         self._values = tuple(self._value(key, value, may_be_sql=sql) for key, value, sql in given)
-        for index, one in enumerate(self._values):
+        for index, value in enumerate(self._values):
             for other in self._values[:index]:
-                if is_related(one.path, other.path):
+                if is_related(value.path, other.path):
                     raise ConfigurationError(
-                        f"{shown(one.path)} and {shown(other.path)} are both assigned.",
-                        cause="They are the same column, or one is part of the other.",
+                        f"{shown(value.path)} and {shown(other.path)} are both assigned.",
+                        cause="They are the same column, or one of them is a field of the other.",
                         fix="Assign each column once.",
                     )
         self.columns = frozenset(value.path[0] for value in self._values)
         identity = next((item.name for item in plan.identity if item.name in self.columns), None)
         if identity is not None:
             raise SchemaMismatchError(
-                f"The identity column {identity} cannot be assigned",
-                cause="The table generates its values, and a row keeps its own",
-                fix="Leave the column out of the assignments",
+                f"The identity column {identity} cannot be assigned.",
+                cause="The table generates its values, and each row keeps its value.",
+                fix="Remove the column from the assignments.",
             )
         generated = {item.name for item in plan.generated}
         self._recomputed = frozenset(generated - self.columns)
@@ -158,12 +158,12 @@ class Assignments:
         self.unread = frozenset((whole | self._recomputed) - read)
 
     def apply(self, batch: RowBatch) -> RowBatch:
-        """The rows after the statement, for `RowPipeline.updated_rows`: generated columns are still the old.
+        """The rows after the statement, for `RowPipeline.updated_rows`. Generated columns have old values.
 
-        Row ids stay, row commit versions become those of the commit.
+        Row ids are kept. Row commit versions become the version of the commit.
 
         Raises:
-            ExpressionError: an expression fails on a row, or its value is none of the column's type.
+            ExpressionError: an expression fails on a row, or its value does not fit the column's type.
         """
         rows = batch.columns
         assert isinstance(rows, pa.RecordBatch)
@@ -191,7 +191,7 @@ class Assignments:
         return _Value(path=path, data_type=data_type, constant=python_scalar(value, data_type, shown(path)))
 
     def _default(self, path: Path, data_type: DataType) -> pa.Scalar:
-        if len(path) == 1 and path[0] in self._defaults.texts:
+        if len(path) == 1 and path[0] in self._defaults.strings:
             return self._defaults.value(path[0])
         return pa.nulls(1, type_to_arrow(data_type))[0]
 
@@ -201,34 +201,34 @@ def _items(given: Updates | None, what: str) -> Iterable[tuple[object, Any]]:
         return ()
     if not isinstance(given, Mapping):
         raise ConfigurationError(
-            f"{what} is a {type(given).__name__}.", fix="Pass a mapping from columns to what they become."
+            f"{what} is a {type(given).__name__}.", fix="Pass a mapping from columns to new values."
         )
     return given.items()
 
 
 def _path(key: object, schema: StructType) -> Path:
-    """The names on the way to a column: a sequence says them, a text is a column's name or is parsed."""
+    """The names on the way to a column: a sequence of names, or a string that is a name or is parsed."""
     if not isinstance(key, str):
         if isinstance(key, Sequence) and key and all(isinstance(part, str) for part in key):
             return tuple(key)
         raise ConfigurationError(
-            f"{key!r} names no column.", fix="Name it by a text such as 'a.b', or by a tuple of names."
+            f"{key!r} does not name a column.", fix="Pass a string such as 'a.b', or a tuple of names."
         )
-    known = schema.find(key)
-    if known is not None and "." not in key:
-        return (known.name,)
+    column = schema.find(key)
+    if column is not None and "." not in key:
+        return (column.name,)
     try:
         parsed = parse(key)
     except ExpressionError:
         parsed = None
     path = parsed.path if isinstance(parsed, Column) else (key,)
-    if known is not None and len(path) > 1 and _exists(path, schema):
+    if column is not None and len(path) > 1 and _exists(path, schema):
         raise ConfigurationError(
-            f"{key!r} names two columns.",
-            cause="A column has this name, and another has such a field.",
-            fix=f"Pass {path!r} for the field, or {(known.name,)!r} for the column.",
+            f"{key!r} is ambiguous.",
+            cause="It names a column, and also a field of another column.",
+            fix=f"Pass {path!r} for the field, or {(column.name,)!r} for the column.",
         )
-    return (known.name,) if known is not None else path
+    return (column.name,) if column is not None else path
 
 
 def _exists(path: Path, schema: StructType) -> bool:
@@ -240,7 +240,7 @@ def _exists(path: Path, schema: StructType) -> bool:
 
 
 def _stored(expression: Expression, path: Path, target: DataType, schema: StructType) -> Expression:
-    """The expression as one that may be stored in a column of the type."""
+    """The expression, converted so that its value can be stored in a column of the type."""
     resolved = resolve(expression, schema)
     if isinstance(resolved, Literal):
         if resolved.value is None:
@@ -255,15 +255,15 @@ def _stored(expression: Expression, path: Path, target: DataType, schema: Struct
         return resolved
     if not _may_store(source, target):
         raise ExpressionError(
-            f"{to_spark_sql(expression)} cannot be assigned to {shown(path)}",
-            cause=f"It has type {source}, the column {target}",
-            fix="CAST it to the column's type",
+            f"{to_spark_sql(expression)} cannot be assigned to {shown(path)}.",
+            cause=f"The expression has the type {source}, and the column has the type {target}.",
+            fix="CAST the expression to the column's type.",
         )
     return resolve(Cast(resolved, target), schema)
 
 
 def _may_store(source: DataType, target: DataType) -> bool:
-    """What Spark stores without being told to cast, of types that have no parts."""
+    """Whether Spark stores one type as another without an explicit cast. For types without nested fields."""
     if is_numeric(source):
         return is_numeric(target) or target == STRING
     if source in DATETIMES:
@@ -274,23 +274,24 @@ def _may_store(source: DataType, target: DataType) -> bool:
 def _assigned(
     column: pa.Array, data_type: DataType, values: Sequence[_Value], depth: int, rows: pa.RecordBatch
 ) -> pa.Array:
-    """A column with new values for itself or for fields within it.
+    """A column with new values for itself or for its fields.
 
-    A struct that gets a field is no null any more; its other fields are what they were, or null.
+    A null struct becomes a struct when one of its fields is assigned. Its other fields keep their values, or
+    are null.
     """
     if len(values[0].path) == depth:
         return values[0].of(rows)
     assert isinstance(data_type, StructType)
     children = []
     for field, child in zip(data_type, _fields(column), strict=True):
-        within = [value for value in values if value.path[depth] == field.name]
-        if within:
-            child = _assigned(child, field.data_type, within, depth + 1, rows)
+        nested = [value for value in values if value.path[depth] == field.name]
+        if nested:
+            child = _assigned(child, field.data_type, nested, depth + 1, rows)
         children.append(child)
     return pa.StructArray.from_arrays(children, fields=list(column.type))
 
 
 def _fields(column: pa.StructArray) -> Iterator[pa.Array]:
-    """The fields of structs, null where the struct is."""
+    """The fields of a struct column; a field is null where the struct is null."""
     for index in range(column.type.num_fields):
         yield pc.struct_field(column, [index])

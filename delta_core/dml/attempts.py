@@ -1,4 +1,4 @@
-"""An operation that is planned anew after each conflict, as often and as long as its properties allow."""
+"""Attempts of an operation that is planned again after each conflict, within its limits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from delta_core.transaction.commit_properties import CommitProperties
 
 @dataclass(slots=True, kw_only=True)
 class Attempts:
-    """Tries of one operation; between them is a short pause, so that those who collide are spread out.
+    """Attempts of one operation. Short random pauses between them spread out colliding writers.
 
     Attributes:
-        properties: the operation's; its limits are for all tries together. The deadline is counted from the
-            first commit on: to write the rows before it may take any time.
-        clock: where time comes from.
-        random: where the pauses come from.
-        number: of the try that is made, from 0 on.
+        properties: the commit properties of the operation. Their limits apply to all attempts together. The
+            deadline starts with the first commit: writing the rows before it may take any time.
+        clock: the source of time.
+        random: the source of the pauses.
+        number: the number of the current attempt, starting at 0.
     """
 
     properties: CommitProperties
@@ -31,9 +31,10 @@ class Attempts:
     _until_seconds: float | None = field(init=False, default=None)
 
     def __iter__(self) -> Iterator[int]:
-        """The number of each try.
+        """The number of each attempt.
 
-        It does not end by itself: whoever has failed asks `is_last`, once, and gives up or goes on.
+        The iteration does not end. After a failed attempt the caller checks `is_last` once, and then fails or
+        continues.
         """
         pauses = FullJitter(random=self.random)
         while True:
@@ -42,21 +43,21 @@ class Attempts:
             self.clock.sleep(pauses.next_seconds())
 
     def commit_properties(self) -> CommitProperties:
-        """The properties of the commit that is about to be made: what time is left is its deadline."""
+        """The properties of the next commit. Its deadline is the remaining time."""
         return replace(self.properties, deadline_seconds=max(self._left_seconds, 0.0))
 
     def given_up(self, conflict: DeltaError) -> MaxCommitAttemptsError:
-        """The error that ends the operation after its last try, of which `conflict` was the outcome."""
+        """The error that ends the operation after its last attempt, which ended with `conflict`."""
         return MaxCommitAttemptsError(
-            "Other writers were faster each time the rows were made ready for the table as it was.",
-            cause=f"{self.number + 1} attempts were made; the last one: {conflict.problem}",
+            "Every attempt of the operation conflicted with another writer's commit.",
+            cause=f"{self.number + 1} attempts were made. The last one failed: {conflict.problem}",
             fix="Run the operation again when fewer writers are active, or raise max_attempts or "
             "deadline_seconds.",
         )
 
     @property
     def is_last(self) -> bool:
-        """Whether no other try is allowed."""
+        """Whether no other attempt is allowed."""
         return self.number + 1 >= self.properties.max_attempts or self._left_seconds <= 0
 
     @property

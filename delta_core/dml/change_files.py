@@ -1,8 +1,8 @@
-"""Files of change data: the rows that one commit changed, and how (PROTOCOL.md, "Change Data Files").
+"""Change data files: the rows that one commit changed, and how (PROTOCOL.md, "Change Data Files").
 
-A commit needs them only where its `add` and `remove` actions would tell something else: where a file's other
-rows are copied, or where a row is another row's successor. A commit that has one is told by these files
-alone ("Reader Requirements for AddCDCFile"), so then all rows that it changes must be in them.
+A commit needs them only where its `add` and `remove` actions would describe other changes: where it copies
+the unchanged rows of a file, or where it updates rows. For a commit with change data files, readers ignore
+the other actions ("Reader Requirements for AddCDCFile"). So the files must contain every changed row.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0", "delta.dataSkippingSt
 
 
 class Change(StrEnum):
-    """What happened to a row, as `_change_type` says it."""
+    """The kind of change of a row; the values are those of `_change_type`."""
 
     INSERT = "insert"
     DELETE = "delete"
@@ -44,7 +44,7 @@ class Change(StrEnum):
 
 
 def records_changes(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether writers of the table must tell what they change ("Writer Requirements for AddCDCFile")."""
+    """Whether writers must record changes of the table's rows ("Writer Requirements for AddCDCFile")."""
     if _FEATURE not in writer_features(protocol):
         return False
     try:
@@ -54,14 +54,14 @@ def records_changes(protocol: Protocol, metadata: Metadata) -> bool:
 
 
 class ChangeFileWriter:
-    """Writes rows and what happened to them; as `RowFileWriter` it is a context, and leaves nothing on error.
+    """Writes changed rows with their kind of change. A context manager that deletes its files on error.
 
-    Files lie below `_change_data`, laid out as the table's own are, with one more column. They have neither
-    statistics nor row ids ("Reader Requirements for Row Tracking").
+    The files are in `_change_data`. They have the layout of the table's data files and one more column. They
+    have neither statistics nor row ids ("Reader Requirements for Row Tracking").
     """
 
     def __init__(self, store: LogStore, plan: WritePlan, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        """Prepare for a table; nothing is written before the first row."""
+        """Prepare for a table. Nothing is written before the first row."""
         plan = _with_change_type(plan)
         self._writer = RowFileWriter(
             store,
@@ -78,18 +78,18 @@ class ChangeFileWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave nothing behind after an error."""
+        """Delete the written files after an error."""
         self._writer.__exit__(kind, error, trace)
 
     def write(self, rows: Columns, change: Change) -> None:
-        """Take rows of the table to which this happened: all columns, in the types of the schema."""
+        """Write rows with this change. They have all columns, in the types of the schema."""
         if not rows.num_rows:
             return
         kinds = pa.repeat(pa.scalar(str(change), pa.string()), rows.num_rows)
         self._writer.write(RowBatch(columns=rows.append_column(CHANGE_TYPE, kinds)))
 
     def finish(self) -> tuple[AddCdcFile, ...]:
-        """Close all files; one action for each."""
+        """Close all files and return one action for each."""
         return tuple(
             AddCdcFile(path=file.path, partition_values=file.partition_values, size_bytes=file.size_bytes)
             for file in self._writer.finish()
@@ -103,7 +103,10 @@ def write_changes(
     *,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[AddCdcFile, ...]:
-    """Write change data of one commit; if it fails, no file is left. Raises as whoever gives the rows."""
+    """Write the change data of one commit. After a failure no file is left.
+
+    Raises the errors of the `changes` iterable.
+    """
     with ChangeFileWriter(store, plan, clock=clock) as writer:
         for batch, change in changes:
             writer.write(batch.columns, change)
@@ -113,25 +116,25 @@ def write_changes(
 def write_inserts(
     store: LogStore, plan: WritePlan, adds: Iterable[AddFile], *, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[AddCdcFile, ...]:
-    """The rows of files that the commit adds, as change data; if it fails, no file is left.
+    """Write the rows of files that the commit adds as change data. After a failure no file is left.
 
-    For a commit that also changes rows elsewhere: its own files tell nothing any more. The rows came as a
-    stream, so each file is read once. Raises as `Scan.to_batches`.
+    A commit that also changes other rows needs this, because readers ignore its added files. The rows came
+    from a stream, so each file is read once. Raises the errors of `Scan.to_batches`.
     """
     reader = FileReader(schema=plan.schema, partition_columns=plan.partition_columns, mapping=plan.mapping)
     with ChangeFileWriter(store, plan, clock=clock) as writer:
         for add in adds:
-            place = TABLE_ONLY.locate(add.path, store=store)
-            for batch in reader.read(place.store, place.path, add.partition_values):
+            location = TABLE_ONLY.locate(add.path, store=store)
+            for batch in reader.read(location.store, location.path, add.partition_values):
                 writer.write(batch, Change.INSERT)
         return writer.finish()
 
 
 def _with_change_type(plan: WritePlan) -> WritePlan:
-    """The plan of files with one more column, which has the same name in them whatever the mapping."""
+    """The plan for files with one more column, whose name in the files does not depend on the mapping."""
     field = next(field for field in CHANGE_COLUMNS if field.name == CHANGE_TYPE)
-    configuration = {key: text for key, text in plan.configuration.items() if key not in _NO_STATISTICS}
-    configuration |= {key: text for key, text in _NO_STATISTICS.items() if text is not None}
+    configuration = {key: value for key, value in plan.configuration.items() if key not in _NO_STATISTICS}
+    configuration |= {key: value for key, value in _NO_STATISTICS.items() if value is not None}
     return replace(
         plan,
         schema=StructType((*plan.schema.fields, field)),

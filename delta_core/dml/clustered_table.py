@@ -1,4 +1,4 @@
-"""What a table's clustering asks of who writes to it (PROTOCOL.md, "Clustered Table")."""
+"""The write plan of a clustered table (PROTOCOL.md, "Clustered Table")."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from delta_core.snapshot.snapshot import Snapshot
 
 
 def plan_of(snapshot: Snapshot) -> WritePlan:
-    """What the table asks of rows, statistics of its clustering columns included.
+    """The write plan of a table. It includes statistics of the clustering columns.
 
     Raises:
-        InvalidTableError: what the table says of its rows contradicts itself.
+        InvalidTableError: the table's requirements for rows contradict each other.
         SchemaError: the schema cannot be read.
     """
-    found = clustering_of(snapshot)
+    clustering = clustering_of(snapshot)
     return WritePlan.of(
-        snapshot.protocol, snapshot.metadata, clustered_by=() if found is None else found.columns
+        snapshot.protocol, snapshot.metadata, clustered_by=() if clustering is None else clustering.columns
     )

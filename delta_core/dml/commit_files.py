@@ -1,7 +1,7 @@
-"""Commit data files that are already written: the half of a write that every engine shares.
+"""Commits data files that are already written: the part of a write that all engines share.
 
-Spark and the Arrow writer only produce `AddFile`s; creating the table, evolving its schema, removing what
-is replaced, and racing other writers happen here.
+Spark and the Arrow writer only produce `AddFile` actions. This module creates the table, evolves its schema,
+removes replaced files and resolves conflicts with other writers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from delta_core.transaction.transaction import Transaction
 
 
 class CommitMode(StrEnum):
-    """What the new files do to the rows that the table has."""
+    """How the new files affect the existing rows of the table."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -57,7 +57,7 @@ class CommitMode(StrEnum):
 _PARTITIONS = CommitMode.REPLACE_PARTITIONS
 
 REMOVED_COLUMNS = tuple(name for name in LIVE_FILE_SCHEMA.names if name != "stats")
-"""What a `remove` repeats of its `add`; statistics stay undecoded."""
+"""The fields of an `add` that its `remove` repeats. Statistics are not among them, so they stay undecoded."""
 
 _MODE_NAMES = {
     CommitMode.APPEND: "Append",
@@ -94,47 +94,49 @@ def commit_new_files(
     owned: OwnedFiles | None = None,
     change: MetadataUpdate | None = None,
 ) -> Committed:
-    """Make written files part of the table, or fail and delete them.
+    """Commit written files to the table. After a failure, delete them.
 
-    Files of the caller's are deleted only when it is certain that no commit names them.
+    The caller's files are deleted only when it is certain that no commit refers to them.
 
     Args:
-        snapshot: the table that the write is based on; None creates it.
+        snapshot: the table that the write is based on; None creates the table.
         store: the table's store.
-        mode: `append`, `overwrite` (everything goes), `replace_where` (what matches goes) or
-            `replace_partitions` (the rows of the partitions that `adds` are in go).
+        mode: `append`, `overwrite` (replaces all rows), `replace_where` (replaces the matching rows) or
+            `replace_partitions` (replaces the rows of the partitions that `adds` belong to).
         adds: the files, already durable in the store.
-        schema: of the rows in the files, partition columns included.
-        predicate: for `replace_where`; that the new rows satisfy it is the caller's to check.
+        schema: the schema of the rows in the files, including partition columns.
+        predicate: for `replace_where`. The caller must check that the new rows satisfy it.
         merge_schema: add new columns of the data to the table.
-        overwrite_schema: replace the schema, and the partitioning when `partition_by` says so; only with
+        overwrite_schema: replace the schema, and the partitioning when `partition_by` is given. Only with
             `overwrite`.
-        partition_by: checked against an existing table; partitions a new one.
-        configuration, name, description: of a new table.
+        partition_by: partition columns of a new table. For an existing table they must match.
+        configuration, name, description: for a new table.
         must_create: fail with TableExistsError when another writer creates the table first.
-        reads_table: the rows depend on the table's own, as after comparing keys: any commit that adds or
-            removes rows meanwhile is a conflict, blind appends and the table's creation among them.
-        surface: which writer wrote the files.
-        properties: provenance, idempotency key, limits.
+        reads_table: the rows depend on the table's rows, for example after a comparison of keys. Then any
+            concurrent commit that adds or removes rows is a conflict, including blind appends and the
+            creation of the table.
+        writer_kind: the kind of the writer that wrote the files.
+        properties: provenance, idempotency key and limits.
         operation: the operation's name in the history.
-        operation_metrics: added to the metrics that are counted here.
-        target_file_size_bytes: for files that `replace_where` rewrites; the table's when None.
-        observer: sees the commit's phases.
-        clock: where time comes from.
-        known_at_ms: when `snapshot` was known to be the newest, or that there is no table; now when None, and
-            the creation of a table is looked at again.
-        owned: what the caller has written for this commit; all of `adds` when None. It must be given where
-            `adds` names a file that is part of the table already.
-        change: what becomes of the definition of `snapshot`, if the files were written for it: its random
-            physical names and its high-water marks are theirs. Planned here when None.
+        operation_metrics: metrics in addition to those that this function counts.
+        target_file_size_bytes: for files that `replace_where` rewrites; the table's size when None.
+        observer: is called at each phase of the commit.
+        clock: the source of time.
+        known_at_ms: when `snapshot` was last known to be the newest, or when a check last found no table.
+            None means now, and that a commit which creates the table checks again.
+        owned: the files that the caller has written for this commit; all of `adds` when None. It is required
+            when `adds` contains a live file of the table.
+        change: the metadata update of `snapshot` for which the files were written. They contain its random
+            physical names and high-water marks. It is planned here when None.
 
     Returns:
-        The commit; an `AlreadyApplied` when the idempotency key was in the table before.
+        The commit, or an `AlreadyApplied` when the table already had the idempotency key.
 
     Raises:
-        CommitError: by kind; `CommitStateUnknownError` keeps the files.
+        CommitError: the commit failed. The subclass depends on the reason; on `CommitStateUnknownError` the
+            files are kept.
         SchemaError: the rows do not fit the table.
-        ConfigurationError: arguments that contradict each other.
+        ConfigurationError: the arguments contradict each other.
     """
     mode = CommitMode(mode)
     _check_arguments(mode, predicate, overwrite_schema)
@@ -154,7 +156,7 @@ def commit_new_files(
                 change = plan_metadata_update(
                     snapshot, data_schema=schema, definition=definition, now_ms=clock.now_ms()
                 )
-            # Files that came without a definition are those of what was known when they were written.
+            # Files given without `change` were written for the table as it was in the first attempt.
             written_for = written_for or change
             if written_for is not change:
                 _check_same_files(written_for, change)
@@ -193,12 +195,12 @@ def commit_new_files(
             transaction.set_metrics(operation_metrics or {})
             transaction.prepare()
         except DeltaError as error:
-            # Nothing was sent to the log yet, so nothing there can name the files.
+            # Nothing was sent to the log yet, so no commit can refer to the files.
             owned.discard(Rejected(error=error))
             raise
         result = commit_and_checkpoint(transaction)
         if snapshot is None and isinstance(result, Conflict) and not must_create and not reads_table:
-            # Another writer created the table first; the same files may well fit it.
+            # Another writer created the table first. The same files may fit that table.
             snapshot, change = Snapshot.load(store, clock=clock), None
             known_at_ms = None
             continue
@@ -207,7 +209,7 @@ def commit_new_files(
         owned.discard(result)
         if snapshot is None and isinstance(result, Conflict) and must_create:
             raise TableExistsError(
-                f"There is already a Delta table at {store.uri}.",
+                f"A Delta table already exists at {store.uri}.",
                 cause="Another writer created it at the same time.",
                 fix="Use mode='append' or mode='overwrite' to write to it.",
             ) from result.error
@@ -261,13 +263,13 @@ def _stage(
     predicate: Expression | None,
     clock: Clock,
 ) -> None:
-    # Rows that a replaceWhere copies have their ids in the files; all others are new.
+    # Rows that a replaceWhere copies have their ids in the files. All other rows are new.
     transaction.add(*change.actions).preserve_rows(True)
     snapshot = transaction.snapshot
     removed: pa.Table | None = None
     if plan is not None:
         transaction.read_predicate(predicate).read_files(plan.read_paths)
-        # Rows that were copied have kept their ids, and the versions in which they changed.
+        # Copied rows have kept their row ids and row commit versions.
         transaction.add(*plan.rewritten, *plan.changes).preserve_rows(True)
         transaction.set_metrics({"numCopiedRows": plan.kept_rows})
         if plan.changes:
@@ -319,10 +321,10 @@ def _replaced_partitions(adds: Sequence[AddFile], change: MetadataUpdate) -> Exp
 
 
 def resolve_predicate(predicate: Expression | str | None, schema: StructType) -> Expression | None:
-    """The predicate, text or tree, resolved against a schema.
+    """Resolve a predicate, given as SQL text or as a tree, against a schema.
 
     Raises:
-        ExpressionError: it is no condition, or does not fit the schema.
+        ExpressionError: the predicate is not a condition, or does not fit the schema.
     """
     if predicate is None:
         return None
@@ -334,28 +336,29 @@ def resolve_predicate(predicate: Expression | str | None, schema: StructType) ->
 def _check_arguments(mode: CommitMode, predicate: Expression | str | None, overwrite_schema: bool) -> None:
     if (predicate is not None) != (mode is CommitMode.REPLACE_WHERE):
         raise ConfigurationError(
-            "A predicate goes with mode replace_where, and with no other.",
-            fix="Pass both, or neither.",
+            "The arguments predicate and mode do not match.",
+            cause="The mode replace_where needs a predicate, and no other mode takes one.",
+            fix="Pass a predicate together with the mode replace_where, or pass neither.",
         )
     if overwrite_schema and mode is not CommitMode.OVERWRITE:
         raise ConfigurationError(
             "The schema can only be overwritten together with all rows.",
-            cause="Rows that stay would not fit the new schema.",
+            cause="Rows that are kept would not fit the new schema.",
             fix="Use mode='overwrite' without a predicate, or merge the schema instead.",
         )
 
 
 def _check_same_files(written_for: MetadataUpdate, change: MetadataUpdate) -> None:
-    """Check that files written for a table of one definition are files of another's.
+    """Check that files written for one table definition are valid for another.
 
-    Plain tables hold their rows alike, whoever created them; what else a definition asks of rows they have
-    only where it asked for it when they were written.
+    The files of plain tables have the same layout in every table. Other requirements of a table definition
+    are met only when they were known when the files were written.
     """
     if written_for.plan.is_plain and change.plan.is_plain:
         return
     raise MetadataChangedError(
-        "Another writer created the table at the same time, with a definition of its own.",
-        cause="The rows were written for a table whose columns are mapped or filled in another way.",
+        "Another writer created the table at the same time with another definition.",
+        cause="The rows were written for a table with another column mapping or other generated values.",
         fix="Run the write again.",
     )
 
@@ -368,7 +371,7 @@ def _check_layout(adds: Sequence[AddFile], change: MetadataUpdate) -> None:
     if misplaced is not None:
         raise SchemaMismatchError(
             f"The written files are partitioned by {sorted(misplaced.partition_values)}, "
-            f"the table by {sorted(expected)}.",
-            cause=f"The file {misplaced.path!r} was laid out for another partitioning.",
+            f"and the table is partitioned by {sorted(expected)}.",
+            cause=f"The file {misplaced.path!r} was written for another partitioning.",
             fix="Write the data again with the table's partition columns.",
         )

@@ -1,9 +1,9 @@
-"""DELETE: rows go by a predicate, in one commit.
+"""DELETE: deletes rows that match a predicate, in one commit.
 
-By deletion vectors where the table asks for them, else by copying the other rows; a file that loses all of
-its rows is removed (`row_statement`). Where rows are copied, a table with a change data feed gets files of
-change data, since the log's words about files would tell of all rows; a vector, or a file that goes as a
-whole, tells by itself what is deleted.
+The rows are deleted by deletion vectors when the table enables them, otherwise by copying the other rows to
+new files. A file without remaining rows is removed (`row_statement`). When rows are copied, a table with a
+change data feed gets change data files, because the `add` and `remove` actions would report the copied rows
+too. A deletion vector, or the removal of a whole file, shows which rows are deleted.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["DeleteResult", "delete_rows", "uses_deletion_vectors"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteResult(RowStatementResult):
-    """What a DELETE did.
+    """The result of a DELETE.
 
     Its metrics are num_deleted_rows, num_copied_rows, num_added_files, num_removed_files, scan_time_ms,
-    rewrite_time_ms, execution_time_ms and num_deletion_vectors_added. `num_deleted_rows` is left out where
-    files went unread whose statistics do not say how many rows they have.
+    rewrite_time_ms, execution_time_ms and num_deletion_vectors_added. `num_deleted_rows` is missing when
+    unread files without a row count in their statistics were removed.
     """
 
 
@@ -46,29 +46,30 @@ def delete_rows(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> DeleteResult:
-    """Delete the rows for which a predicate is true; where it is null, a row stays.
+    """Delete the rows for which a predicate is true. Rows for which it is null are kept.
 
-    When the commit does not happen, the new files are deleted unless it cannot be told whether it happened.
+    After a failed commit the new files are deleted, unless it is not known whether the commit landed.
 
     Args:
-        snapshot: the state that the deletion is based on.
-        predicate: Spark SQL text or a tree; None is every row, and no file is read for that.
+        snapshot: the version that the deletion is based on.
+        predicate: SQL text of Spark or a tree. None deletes every row without reading a file.
         allowed_roots: see `Scan`.
         properties: provenance, idempotency key and limits of the commit.
-        target_file_size_bytes: of files with copied rows; the table's when None.
-        observer: sees the commit's phases.
-        clock: where time comes from.
+        target_file_size_bytes: the size of files with copied rows; the table's size when None.
+        observer: is called at each phase of the commit.
+        clock: the source of time.
 
-    Cost: see `find_rows`. With vectors one object is written besides the commit, or none where all files go
-    as a whole; without, each file that matches in part is read once more and its rest written. A change data
-    feed without vectors asks for the deleted rows, too, unless all files go as a whole.
+    Cost: see `find_rows`. With deletion vectors one object is written in addition to the commit, or none when
+    only whole files are removed. Without them, each file with some matching rows is read once more and its
+    remaining rows are written. For a change data feed the deleted rows are then written too, unless only
+    whole files are removed.
 
     Raises:
         ExpressionError: the predicate is invalid, does not fit the schema, or fails on a row.
-        InvalidTableError: the table is append-only; or a file cannot be read.
-        UnsupportedTableFeatureError: the table needs what is not written; no file was.
-        ConcurrentModificationError: another writer has changed or added such rows; nothing was written.
-        CommitStateUnknownError: the store never said whether the commit landed; files were kept.
+        InvalidTableError: the table is append-only, or a file cannot be read.
+        UnsupportedTableFeatureError: the table needs an unsupported feature. No file was written.
+        ConcurrentModificationError: another writer changed or added matching rows. Nothing was committed.
+        CommitStateUnknownError: it is not known whether the commit landed. The written files were kept.
     """
     statement = RowStatement(
         snapshot=snapshot,
@@ -94,8 +95,8 @@ def delete_rows(
 
 def _rewritten(statement: RowStatement, predicate: Expression | None, found: FoundRows) -> ChangedFiles:
     snapshot, plan = statement.snapshot, statement.plan
-    partly = any(not match.is_whole for match in found.matches)
-    tells = partly and records_changes(snapshot.protocol, snapshot.metadata)
+    copies_rows = any(not match.is_whole for match in found.matches)
+    writes_changes = copies_rows and records_changes(snapshot.protocol, snapshot.metadata)
 
     def write(matches: Sequence[FileMatch]) -> WrittenGroup:
         rows = statement.matched_rows(predicate, alone=len(matches) == len(found.matches))
@@ -104,16 +105,16 @@ def _rewritten(statement: RowStatement, predicate: Expression | None, found: Fou
             ChangeFileWriter(snapshot.store, plan, clock=statement.clock) as changes,
         ):
             for match in matches:
-                if not tells:
-                    for left in rows.remaining(match):
-                        files.write(left)
+                if not writes_changes:
+                    for kept in rows.remaining(match):
+                        files.write(kept)
                 elif match.is_whole:
-                    for gone in rows.matching(match):
-                        changes.write(gone.columns, Change.DELETE)
+                    for deleted in rows.matching(match):
+                        changes.write(deleted.columns, Change.DELETE)
                 else:
-                    for left, gone in rows.both(match):
-                        files.write(left)
-                        changes.write(gone.columns, Change.DELETE)
+                    for kept, deleted in rows.both(match):
+                        files.write(kept)
+                        changes.write(deleted.columns, Change.DELETE)
             return WrittenGroup(written=tuple(files.finish()), changes=changes.finish())
 
     group = write_groups(snapshot.store, found.matches, write)

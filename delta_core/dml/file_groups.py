@@ -1,7 +1,7 @@
-"""Rewriting the files of one statement in groups side by side: one core decodes while another encodes.
+"""Rewrites the files of one statement in parallel groups: one core decodes while another encodes.
 
-Groups are runs of the files in their order, so the new files come in the order of the rows, whichever group
-is ready first. Each group writes files of its own: there is one more small file for each group at most.
+A group is a run of consecutive files, so the new files are in the order of the rows, no matter which group
+finishes first. Each group writes its own files, so each group adds at most one small file.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MOST_GROUPS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenGroup:
-    """What was written for some files.
+    """The files that were written for a group of files.
 
     Attributes:
         written: data files.
-        changes: files of change data.
-        changed_rows: rows that the statement changed; 0 where it does not count them.
+        changes: change data files.
+        changed_rows: the number of rows that the statement changed; 0 when it does not count them.
     """
 
     written: tuple[AddFile, ...] = ()
@@ -44,29 +44,29 @@ def write_groups(
     *,
     cores: int | None = None,
 ) -> WrittenGroup:
-    """What is written for all files: in this thread where they are few or small, else in one for each group.
+    """Rewrite all files: in this thread when they are few or small, else in one thread for each group.
 
-    Memory: what `write` needs, once for each of four groups at most.
+    Memory: that of `write`, once for each of at most four groups.
 
     Args:
-        store: the table's, where files are deleted when one group fails.
+        store: the table's store. The files of the other groups are deleted there when one group fails.
         matches: the files.
-        write: writes for a run of them, in any thread; leaves nothing when it fails.
-        cores: so many groups at most; this machine's when None.
+        write: rewrites a group of files in any thread. It must leave no file when it fails.
+        cores: the maximum number of groups; the number of this machine's cores when None.
 
     Raises:
-        whatever `write` raises, that of the first group which failed; no file of any group is left.
+        The error of `write` in the first group that failed. No file of any group is left.
     """
     groups = _groups(matches, min(_MOST_GROUPS, cores or os.cpu_count() or 1))
     if len(groups) < 2:
         return write(matches)
     with ThreadPoolExecutor(len(groups), "deltaward-rewrite") as pool:
         running = [pool.submit(write, group) for group in groups]
-    failed = next((error for one in running if (error := one.exception()) is not None), None)
+    failed = next((error for future in running if (error := future.exception()) is not None), None)
     if failed is not None:
         _discard(store, running, failed)
         raise failed
-    parts = [one.result() for one in running]
+    parts = [future.result() for future in running]
     return WrittenGroup(
         written=tuple(add for part in parts for add in part.written),
         changes=tuple(file for part in parts for file in part.changes),
@@ -75,7 +75,7 @@ def write_groups(
 
 
 def _groups(matches: Sequence[FileMatch], most: int) -> list[Sequence[FileMatch]]:
-    """Runs of about equal bytes, each large enough to be worth a thread."""
+    """Groups of about equal size in bytes, each large enough to be worth a thread."""
     total = sum(match.file.size_bytes for match in matches)
     count = min(most, len(matches), total // _GROUP_BYTES)
     if count < 2:
@@ -91,10 +91,10 @@ def _groups(matches: Sequence[FileMatch], most: int) -> list[Sequence[FileMatch]
 
 
 def _discard(store: LogStore, ended: Sequence[Future[WrittenGroup]], failed: BaseException) -> None:
-    """Delete what the other groups have written: no commit was tried that could name it."""
+    """Delete the files of the other groups. No commit was attempted that could refer to them."""
     error = CommitError("The statement failed before its commit.", cause=str(failed))
-    for one in ended:
-        if one.exception() is None:
-            part = one.result()
+    for future in ended:
+        if future.exception() is None:
+            part = future.result()
             owned = OwnedFiles(store=store).with_data(part.written).with_changes(part.changes)
             owned.discard(Rejected(error=error))

@@ -1,8 +1,8 @@
-"""Where in a table's files the rows are for which a predicate is true.
+"""Finds the positions of the rows in a table's files for which a predicate is true.
 
-What a scan would skip is skipped here. Where partition values decide, no file is read; otherwise the
-columns that the predicate names are, once. Rows for which the predicate is null do not match, and rows that
-a deletion vector names are not there.
+Files that a scan would skip are skipped. When the partition values decide, no file is read. Otherwise the
+columns of the predicate are read once. Rows for which the predicate is null do not match. Rows that a
+deletion vector deletes are ignored.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class FileMatch:
 
     Attributes:
         index: the file's row in `FoundRows.candidates`.
-        file: as it is live.
-        rows: its deleted rows once the matching ones are deleted too; None where every row matches, which
-            the log alone told.
+        file: the live file.
+        rows: the deleted rows of the file after the matching ones are deleted too. None when the log alone
+            shows that every row matches.
     """
 
     index: int
@@ -53,12 +53,12 @@ class FileMatch:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no row of the file is left without the matching ones."""
+        """Whether every remaining row of the file matches."""
         return self.rows is None or self.rows.deletes_all
 
     @property
     def num_matching(self) -> int | None:
-        """How many rows match; None where neither the log nor a read says so."""
+        """The number of matching rows; None when the log has no row count and the file was not read."""
         if self.rows is not None:
             return len(self.rows.newly_deleted)
         count, dv = physical_records(self.file), self.file.deletion_vector
@@ -66,17 +66,17 @@ class FileMatch:
 
     @property
     def num_left(self) -> int:
-        """How many rows stay."""
+        """The number of rows that do not match."""
         return 0 if self.rows is None else self.rows.num_records - len(self.rows.positions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FoundRows:
-    """What a predicate comes to in a table.
+    """The files of a table with rows that match a predicate.
 
     Attributes:
-        candidates: the files (LIVE_FILE_SCHEMA) that may hold matching rows: what the outcome rests on.
-        matches: those that do, in the order of the candidates.
+        candidates: the files (LIVE_FILE_SCHEMA) that may hold matching rows. The outcome depends on them.
+        matches: the candidates that hold matching rows, in the same order.
     """
 
     candidates: pa.Table
@@ -84,24 +84,24 @@ class FoundRows:
 
     @property
     def read_paths(self) -> tuple[str, ...]:
-        """The candidates' paths, as in the log."""
+        """The paths of the candidates, as in the log."""
         return tuple(self.candidates.column("path").to_pylist())
 
 
 def find_rows(
     snapshot: Snapshot, predicate: Expression | None, *, allowed_roots: Sequence[LogStore] = ()
 ) -> FoundRows:
-    """Look for the rows for which a predicate is true.
+    """Find the rows for which a predicate is true.
 
     Args:
-        snapshot: the table.
-        predicate: resolved against the table's schema; None is every row.
+        snapshot: the version of the table.
+        predicate: the predicate, resolved against the table's schema; None stands for every row.
         allowed_roots: see `Scan`.
 
-    Cost: no data is read for a predicate over partition columns alone; otherwise each candidate file is read
-    once, in the predicate's columns and without the row groups that its footer rules out, and so are the
-    candidates' deletion vectors; four files at a time at most. Memory: eight bytes for each matching row and
-    each row of such a vector.
+    Cost: no data is read for a predicate on partition columns only. Otherwise the predicate's columns of each
+    candidate file are read once, without the row groups that the footer rules out, and each deletion vector
+    of a candidate is read once. At most four files are read at a time. Memory: eight bytes for each matching
+    row and for each row that a deletion vector of a candidate deletes.
 
     Raises:
         UnsupportedTableFeatureError: the table cannot be read.
@@ -122,12 +122,12 @@ def find_rows(
             partition_columns,
             mapping=snapshot.column_mapping,
         )
-        found = (FileMatch(index=index, file=file, rows=None) for index, file in files if mask[index])
-        return FoundRows(candidates=candidates, matches=tuple(found))
+        matches = (FileMatch(index=index, file=file, rows=None) for index, file in files if mask[index])
+        return FoundRows(candidates=candidates, matches=tuple(matches))
     numbered = list(files)
     threads = min(len(numbered), os.cpu_count() or 1, _MOST_THREADS)
     reader = _PositionReader(snapshot, predicate, allowed_roots, use_threads=threads < 2)
-    unions = _side_by_side(reader.union, [file for _, file in numbered], threads)
+    unions = _in_parallel(reader.union, [file for _, file in numbered], threads)
     return FoundRows(
         candidates=candidates,
         matches=tuple(
@@ -138,10 +138,10 @@ def find_rows(
     )
 
 
-def _side_by_side(
+def _in_parallel(
     union: Callable[[AddFile], DeletionVectorUnion], files: Sequence[AddFile], threads: int
 ) -> Iterator[DeletionVectorUnion]:
-    """What is found in each file, in their order: one core decodes while another compares."""
+    """The result for each file, in the order of the files. Several threads decode and compare."""
     if threads < 2:
         yield from map(union, files)
         return
@@ -153,7 +153,7 @@ def _side_by_side(
 
 
 class _PositionColumn(RowTrackingReader):
-    """The position of each row in its file, as a column of a scan."""
+    """Adds the position of each row in its file as a column of a scan."""
 
     def __init__(self, name: str) -> None:
         self.columns = (name,)
@@ -199,18 +199,20 @@ class _PositionReader:
         )
 
     def union(self, file: AddFile) -> DeletionVectorUnion:
-        known, num_records = _NOTHING, 0
+        already_deleted, num_records = _NOTHING, 0
         dv = file.deletion_vector
 
         def deleted(num_rows: int) -> Positions:
-            nonlocal known, num_records
+            nonlocal already_deleted, num_records
             num_records = num_rows
             if dv is not None:
-                known = read_deletion_vector(self._store, dv, num_rows=num_rows, access=self._access)
-            return known
+                already_deleted = read_deletion_vector(
+                    self._store, dv, num_rows=num_rows, access=self._access
+                )
+            return already_deleted
 
-        place = self._access.locate(file.path, store=self._store)
-        batches = self._reader.read(place.store, place.path, file.partition_values, deleted=deleted)
+        location = self._access.locate(file.path, store=self._store)
+        batches = self._reader.read(location.store, location.path, file.partition_values, deleted=deleted)
         parts = [batch.column(0).to_numpy(zero_copy_only=False) for batch in batches]
-        found = np.concatenate(parts) if parts else _NOTHING
-        return unite(known, found, num_records=num_records)
+        matching = np.concatenate(parts) if parts else _NOTHING
+        return unite(already_deleted, matching, num_records=num_records)

@@ -1,10 +1,10 @@
-"""Many small appends of one process as few commits.
+"""Combines many small appends of one process into few commits.
 
-Each commit costs a round trip and a version, each append a data file. Writers that append a handful of rows
-at a time pay both for every handful, and leave thousands of small files. `GroupCommit` gathers what is
-appended while the last commit is under way, and writes it as one file (or one a partition) in one version.
-Every append is still a transaction of its own: it is in the table or not, its idempotency key is in the
-commit, and whoever made it learns what became of it.
+Each commit costs a round trip and a version, and each append a data file. A writer that appends a few rows at
+a time pays both for each append, and leaves thousands of small files. `GroupCommit` collects the appends that
+arrive during a commit. Then it writes them as one file (or one file per partition) in one version. Each
+append is still a transaction: it is in the table or not, its idempotency key is in the commit, and its caller
+receives its outcome.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Append:
-    """One caller's rows, as they were handed over."""
+    """The rows of one call of `append`."""
 
     rows: pa.Table
     txn: SetTransaction | None
@@ -75,10 +75,10 @@ class _Append:
 
 @public_class
 class GroupCommit:
-    """Appends to one table, from any threads, in as few commits as they allow.
+    """Appends to one table from any number of threads, in as few commits as possible.
 
-    One thread of its own writes and commits; while it does, further appends gather. Use it as a context:
-    the end waits for everything that was appended.
+    A background thread writes and commits. Appends that arrive meanwhile are collected. Use it as a context
+    manager: its exit waits for all appends.
     """
 
     def __init__(
@@ -95,29 +95,36 @@ class GroupCommit:
         """Open the table, which must exist.
 
         Args:
-            table_or_uri: where; of an open `DeltaTable` its store and options are used. The handle itself
-                stays at its version: it belongs to its own thread.
-            storage_options: for the store; not with an open table.
-            max_appends: of one commit.
-            max_bytes: of rows in memory that wait; `append` waits while there are more, but not when an
-                append's own callback makes it.
-            commit_properties: provenance and limits of each commit; keys belong to the appends.
-            compression: of the data files; None takes the table's.
-            clock: where time comes from.
+            table_or_uri: the location, or an open `DeltaTable`, whose store and options are used. The handle
+                stays at its version, because it belongs to its own thread.
+            storage_options: options of the store; not with an open table.
+            max_appends: the maximum number of appends in one commit.
+            max_bytes: the maximum size of waiting rows in memory. `append` waits while there are more, except
+                when it is called from a callback of another append.
+            commit_properties: provenance and limits of each commit. Idempotency keys belong to the appends.
+            compression: the compression of the data files; None takes the table's.
+            clock: the source of time.
 
         Raises:
-            TableNotFoundError: there is no table.
-            UnsupportedTableFeatureError: the table needs a feature that is not written.
-            ConfigurationError: the properties have a key, a limit is not above zero, or there are storage
-                options for a table that is open.
+            TableNotFoundError: the table does not exist.
+            UnsupportedTableFeatureError: the table needs a feature that this library does not write.
+            ConfigurationError: the properties have an idempotency key, a limit is not above zero, or storage
+                options are given for an open table.
         """
         require_commit_properties(commit_properties)
         if commit_properties.txn is not None:
-            raise ConfigurationError("A group has no key of its own.", fix="Pass txn to append.")
-        for what, limit in (("max_appends", max_appends), ("max_bytes", max_bytes)):
-            # Of a limit that is no number, nothing would ever be known to be below it.
-            if (whole_number(limit, what=what, fix="Leave it out.") or 0) < 1:
-                raise ConfigurationError("The limits of a group are above zero.", fix="Leave them out.")
+            raise ConfigurationError(
+                "The commit_properties of a GroupCommit contain an idempotency key.",
+                cause="A commit contains many appends, and each append has its own key.",
+                fix="Pass txn to append.",
+            )
+        for name, limit in (("max_appends", max_appends), ("max_bytes", max_bytes)):
+            # A limit that is not a number would make every comparison with it false.
+            if (whole_number(limit, what=name, fix="Omit the argument.") or 0) < 1:
+                raise ConfigurationError(
+                    f"The limit {name} is {limit!r}, which is not above zero.",
+                    fix="Pass a whole number above zero, or omit the argument.",
+                )
         self._store = _store_of(table_or_uri, storage_options, clock)
         self._known_at_ms = clock.now_ms()
         self._snapshot = Snapshot.load(self._store, clock=clock)
@@ -134,42 +141,45 @@ class GroupCommit:
         self._thread.start()
 
     def __reduce__(self) -> NoReturn:
-        """Raises ConfigurationError, which says what to pass instead."""
+        """Raises ConfigurationError, which states what to do instead."""
         raise refuse_pickle(
             "A GroupCommit",
-            "Make one in each process; their commits do not disturb each other.",
+            "Create a GroupCommit in each process. Their appends do not conflict with each other.",
         )
 
     def append(self, data: ArrowData, *, txn: IdempotencyKey | None = None) -> Future[Committed]:
-        """Hand rows over; returns at once unless too many wait.
+        """Add rows to the next commit. Returns at once unless too many bytes are waiting.
 
         Args:
-            data: as for `write_deltalake`; a reader is read whole.
+            data: data as for `write_deltalake`. A reader is read completely.
             txn: the append's idempotency key, `(app_id, version)`.
 
         Returns:
-            The commit that has the rows, `AlreadyApplied` if the key was in the table before, or the error
-            with which `write_deltalake` would have failed, when it is known.
+            A future of the commit that contains the rows, or of `AlreadyApplied` when the table already had
+            the key. After a failure the future raises the error that `write_deltalake` would have raised.
 
         Raises:
-            ConfigurationError: the group is closed, the key is none, or the data has no Arrow interface.
+            ConfigurationError: the group is closed, the key is not valid, or the data has no Arrow interface.
         """
         key = None if txn is None else idempotency_key(txn)
         table = as_table(data)
         append = _Append(rows=table, txn=key, outcome=Future())
         with self._changed:
-            # Callbacks run on the group's thread: it would wait for itself.
+            # Callbacks run on the background thread, which would wait for itself.
             if threading.current_thread() is not self._thread:
                 self._changed.wait_for(lambda: self._closed or self._waiting_bytes <= self._max_bytes)
             if self._closed:
-                raise ConfigurationError("The group is closed.", fix="Append before the context ends.")
+                raise ConfigurationError("The GroupCommit is closed.", fix="Append before the context ends.")
             self._waiting.append(append)
             self._waiting_bytes += table.nbytes
             self._changed.notify_all()
         return append.outcome
 
     def close(self) -> None:
-        """Commit what waits, and end. May be called again; from a callback it returns at once."""
+        """Commit the waiting appends, and end. Repeated calls are allowed.
+
+        A call from a callback returns at once.
+        """
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -186,7 +196,7 @@ class GroupCommit:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """As `close`."""
+        """Call `close`."""
         self.close()
 
     # ------------------------------------------------------------ the thread
@@ -203,19 +213,19 @@ class GroupCommit:
             try:
                 self._commit(group)
             except BaseException as error:
-                # Whatever it is, nobody may wait for ever.
+                # After any error no caller may wait forever.
                 _fail(group, error)
 
     def _next_group(self) -> list[_Append]:
-        """What goes into the next commit, oldest first: of one application only the first key."""
+        """The appends for the next commit, oldest first. Of each application id only the first key."""
         group: list[_Append] = []
         later: list[_Append] = []
         applications: set[str] = set()
         for append in self._waiting:
-            taken = append.txn is not None and append.txn.app_id in applications
+            in_group = append.txn is not None and append.txn.app_id in applications
             if append.txn is not None:
                 applications.add(append.txn.app_id)
-            if taken or len(group) >= self._max_appends:
+            if in_group or len(group) >= self._max_appends:
                 later.append(append)
             elif append.outcome.set_running_or_notify_cancel():
                 group.append(append)
@@ -228,7 +238,7 @@ class GroupCommit:
             self._refresh()
         attempts = Attempts(properties=self._properties, clock=self._clock)
         for _ in attempts:
-            # Anew for each attempt: another writer may have got further with an identity column.
+            # Plan again for each attempt: another writer may have advanced an identity column.
             plan = plan_of(self._snapshot)
             pipeline = RowPipeline(plan, now_us=self._clock.now_ms() * 1000)
             group, rows = self._checked(group, pipeline)
@@ -248,9 +258,9 @@ class GroupCommit:
             except DeltaError:
                 raise
             except Exception as error:
-                _tell_unknown(
+                _resolve_unknown(
                     group,
-                    problem=f"Whether the commit {transaction.txn_id} landed cannot be told.",
+                    problem=f"It is not known whether the commit with txnId {transaction.txn_id} landed.",
                     cause=f"{type(error).__name__}: {error}",
                     txn_id=transaction.txn_id,
                     version=None,
@@ -258,15 +268,15 @@ class GroupCommit:
                 )
                 return
             if isinstance(result, Committed):
-                # First of all: what follows may fail, and the commit stands.
+                # Report the outcome first: the steps after it may fail, but the commit succeeded.
                 for append in group:
-                    _tell(append, result)
-                self._follow(result)
+                    _resolve(append, result)
+                self._update_snapshot(result)
                 return
             self._owned(adds).discard(result)
             if isinstance(result, Unknown):
                 self._known_at_ms = 0
-                _tell_unknown(
+                _resolve_unknown(
                     group,
                     problem=result.error.problem,
                     cause=result.error.cause,
@@ -276,55 +286,56 @@ class GroupCommit:
                 )
                 return
             if not isinstance(result, Conflict) or result.rule == "attempts_exhausted":
-                # The next group looks anew; a failure to look now would hide what became of this one.
+                # The next group refreshes the snapshot. A failed refresh here would hide this outcome.
                 self._known_at_ms = 0
                 raise_for_result(result)
             self._refresh()
             if attempts.is_last:
                 raise attempts.given_up(result.error) from result.error
-            # Another writer changed the table, or has one of the keys: those it concerns are told apart.
+            # Another writer changed the table or committed one of the keys. The next attempt checks which
+            # appends are affected.
 
-    def _follow(self, result: Committed) -> None:
+    def _update_snapshot(self, result: Committed) -> None:
         if result.snapshot is None:
             self._known_at_ms = 0
         else:
             self._snapshot, self._known_at_ms = result.snapshot, result.snapshot.known_at_ms
 
     def _refresh(self) -> None:
-        # A look that fails says nothing of how new the old snapshot is.
+        # Set the time only after success: a failed refresh does not show that the old snapshot is current.
         self._snapshot = self._snapshot.refresh()
         self._known_at_ms = self._snapshot.known_at_ms
 
     def _checked(
         self, group: Sequence[_Append], pipeline: RowPipeline
     ) -> tuple[list[_Append], pa.Table | None]:
-        """The appends that are still to be made, and all their rows; the others are told."""
+        """The appends that are still to be committed, and all their rows. Resolves the other appends."""
         waiting = []
         for append in group:
-            found = already_applied(self._snapshot, append.txn)
-            if found is None:
+            recorded = already_applied(self._snapshot, append.txn)
+            if recorded is None:
                 waiting.append(append)
                 continue
-            _tell(
+            _resolve(
                 append,
                 AlreadyApplied(
-                    version=self._snapshot.version, attempts=0, snapshot=self._snapshot, transaction=found
+                    version=self._snapshot.version, attempts=0, snapshot=self._snapshot, transaction=recorded
                 ),
             )
         if len({append.rows.schema for append in waiting}) == 1:
             try:
                 return waiting, self._fitted(pa.concat_tables([append.rows for append in waiting]), pipeline)
             except DeltaError:
-                pass  # One of them does not fit; which one, is found out below.
-        kept, tables = [], []
+                pass  # An append does not fit. The loop below finds which one.
+        valid, tables = [], []
         for append in waiting:
             try:
                 tables.append(self._fitted(append.rows, pipeline))
             except Exception as error:
-                _tell(append, error)
+                _resolve(append, error)
             else:
-                kept.append(append)
-        return kept, pa.concat_tables(tables) if tables else None
+                valid.append(append)
+        return valid, pa.concat_tables(tables) if tables else None
 
     def _fitted(self, rows: pa.Table, pipeline: RowPipeline) -> pa.Table:
         plan_metadata_update(
@@ -339,11 +350,11 @@ class GroupCommit:
     def _written(
         self, group: Sequence[_Append], rows: pa.Table, plan: WritePlan
     ) -> tuple[list[_Append], list[AddFile]]:
-        """The appends whose rows could be written, and their files; the others are told why not.
+        """The appends whose rows were written, and their files. The other appends fail with their errors.
 
-        Rows that no file can hold are found by halving. A failure of the store is everybody's.
+        An append whose rows cannot be written is found by bisection. An error of the store fails all appends.
         """
-        kept: list[_Append] = []
+        written: list[_Append] = []
         adds: list[AddFile] = []
         parts = [(list(group), rows)]
         while parts:
@@ -355,15 +366,15 @@ class GroupCommit:
                 raise
             except Exception as error:
                 if len(appends) == 1:
-                    _tell(appends[0], error)
+                    _resolve(appends[0], error)
                     continue
                 middle = len(appends) // 2
                 first = sum(append.rows.num_rows for append in appends[:middle])
                 parts.append((appends[middle:], table.slice(first)))
                 parts.append((appends[:middle], table.slice(0, first)))
             else:
-                kept += appends
-        return kept, adds
+                written += appends
+        return written, adds
 
     def _write(self, rows: pa.Table, plan: WritePlan) -> list[AddFile]:
         options = FileOptions(compression=choose_compression(self._compression, plan.properties))
@@ -420,18 +431,18 @@ def _store_of(
     return open_handle(table_or_uri, options).store
 
 
-def _tell(append: _Append, news: Committed | BaseException) -> None:
-    """Hand over what became of an append, whatever its callbacks make of it: the others must be told, too."""
+def _resolve(append: _Append, outcome: Committed | BaseException) -> None:
+    """Set the outcome of an append. An error in a callback must not affect the other appends."""
     try:
-        if isinstance(news, BaseException):
-            append.outcome.set_exception(_as_told(news))
+        if isinstance(outcome, BaseException):
+            append.outcome.set_exception(_typed(outcome))
         else:
-            append.outcome.set_result(news)
+            append.outcome.set_result(outcome)
     except BaseException:
         _log.exception("a callback of an append failed")
 
 
-def _tell_unknown(
+def _resolve_unknown(
     group: Sequence[_Append],
     *,
     problem: str,
@@ -440,17 +451,17 @@ def _tell_unknown(
     version: int | None,
     source: BaseException,
 ) -> None:
-    """Each is told what it can do: one with a key is simply appended again."""
+    """Set an unknown outcome. The error of each append advises whether it may simply be repeated."""
     for append in group:
         error = unknown_outcome(
             problem, cause=cause, txn_id=txn_id, version=version, has_key=append.txn is not None
         )
         error.__cause__ = source
-        _tell(append, error)
+        _resolve(append, error)
 
 
-def _as_told(error: BaseException) -> BaseException:
-    """What an append's outcome raises: a typed error, but for what ends the program."""
+def _typed(error: BaseException) -> BaseException:
+    """The error that an append's outcome raises: a typed error, except for errors that end the program."""
     if not isinstance(error, Exception):
         return error
     typed = typed_error(error, doing="the append")
@@ -462,4 +473,4 @@ def _as_told(error: BaseException) -> BaseException:
 def _fail(group: Sequence[_Append], error: BaseException) -> None:
     for append in group:
         if not append.outcome.done():
-            _tell(append, error)
+            _resolve(append, error)

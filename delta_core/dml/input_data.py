@@ -1,4 +1,4 @@
-"""Whatever the caller hands over as data, as a table or a stream of record batches."""
+"""Converts the caller's data into an Arrow table or a stream of record batches."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
 
 
 def as_rows(data: ArrowData) -> Rows:
-    """The data as a table, or as a reader when it is a stream. Reads nothing of a stream but those in a list.
+    """The data as a table, or as a reader when it is a stream. Only streams in a list are read.
 
     Raises:
-        ConfigurationError: the object has no Arrow interface, hands out no Arrow data or no rows of columns;
-            a list is empty, or its parts have different columns.
+        ConfigurationError: the object has no Arrow interface, or does not return Arrow data with columns; a
+            list is empty, or its parts have different columns.
     """
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if isinstance(data, list | tuple):
-        return _together(data)
+        return _concatenated(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(data)
         if hasattr(data, "__arrow_c_array__"):
             return pa.Table.from_batches([pa.record_batch(data)])
     except Exception as error:
-        # A frame of texts and numbers in one column, a column without a name or with another's, a type that
-        # pyarrow lacks; whatever the frame's own code raises.
+        # For example a data frame with strings and numbers in one column, an unnamed or duplicate column, a
+        # type that pyarrow lacks, or an error of the frame's own code.
         raise ConfigurationError(
             f"Data of type {type(data).__name__} cannot be written.",
-            cause=f"Arrow cannot take it as rows of columns: {described(error)}",
-            fix="Pass a table or a frame whose columns have one type each, of those that pyarrow has.",
+            cause=f"Arrow cannot convert it to a table: {described(error)}",
+            fix="Pass a table or a data frame whose columns each have one type that pyarrow supports.",
         ) from error
     raise ConfigurationError(
         f"Data of type {type(data).__name__} cannot be written.",
         cause="It has no Arrow C data or stream interface.",
         fix="Pass a pyarrow Table, RecordBatch or RecordBatchReader, a list of them, or a data frame that "
-        "exports Arrow. Of batches, RecordBatchReader.from_batches(schema, batches) makes a reader, and so "
-        "does scanner().to_reader() of a dataset.",
+        "exports Arrow. To get a reader use RecordBatchReader.from_batches(schema, batches) for batches, and "
+        "scanner().to_reader() for a dataset.",
     )
 
 
 def as_table(data: ArrowData) -> pa.Table:
-    """The data as a table; a stream is read whole.
+    """The data as a table. A stream is read completely.
 
     Raises:
         ConfigurationError: see `as_rows`.
@@ -69,11 +69,11 @@ def as_table(data: ArrowData) -> pa.Table:
         raise unreadable_data(error) from error
 
 
-def _together(parts: Sequence[ArrowData]) -> pa.Table:
+def _concatenated(parts: Sequence[ArrowData]) -> pa.Table:
     if not parts:
         raise ConfigurationError(
             "An empty list cannot be written.",
-            cause="Nothing says which columns there are.",
+            cause="It does not specify any columns.",
             fix="Pass an empty table that has the columns, such as pa.schema(...).empty_table().",
         )
     tables = [as_table(part) for part in parts]
@@ -83,6 +83,6 @@ def _together(parts: Sequence[ArrowData]) -> pa.Table:
             raise ConfigurationError(
                 f"Part {number} of the data has other columns than part 0.",
                 cause=f"They are {', '.join(map(str, table.schema))}, and not {', '.join(map(str, schema))}.",
-                fix="Give all parts the same columns, in one order and of the same types.",
+                fix="Give all parts the same columns, in the same order and with the same types.",
             )
     return pa.concat_tables(tables)

@@ -1,7 +1,7 @@
 """Table properties that a caller may set.
 
-A name that nobody knows would do nothing, so it is refused, as delta-spark does. What a table has already
-stays, whoever set it.
+An unknown name would have no effect, so it is refused, as in delta-spark. Properties that a table already has
+are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from delta_core.table_features.table_properties import (
 
 _RESERVED = "delta."
 _OPEN_ENDED = ("delta.constraints.",)
-"""Names end in ones of the user's own; they have checks of theirs."""
+"""Prefixes of properties whose names the user chooses. Other code checks them."""
 
 OF_OTHER_WRITERS = frozenset(
     {
@@ -43,8 +43,8 @@ OF_OTHER_WRITERS = frozenset(
         "delta.tuneFileSizesForRewrites",
     }
 )
-"""Properties that other engines act on, or parts of the library by themselves; stored as they are. Those that
-need a table feature are refused by its name before."""
+"""Properties that other engines or other parts of the library read. They are stored unchanged. A property
+that needs an unsupported table feature was refused before."""
 
 _STORED_FLAGS = (
     "delta.autoOptimize",
@@ -71,17 +71,18 @@ _STORED_VALUES: tuple[TableProperty[Any], ...] = (
         for key in _STORED_INTERVALS
     ),
 )
-"""Delta-spark sets none of these to another text, and parses some of them at every commit: with
-`delta.enableIcebergCompatV2` set to `x` its next append fails."""
+"""Properties whose values are checked although this library does not read them. Delta-spark refuses other
+values, and parses some at every commit: with `delta.enableIcebergCompatV2` set to `x` its next append fails.
+"""
 
 _SPELLINGS = {name.lower(): name for name in {*(item.key for item in ALL_PROPERTIES), *OF_OTHER_WRITERS}}
 
 
 def refuse_unknown_properties(keys: Iterable[str]) -> None:
-    """Refuse names below `delta.` that no engine knows, and those that are spelled otherwise.
+    """Refuse names in `delta.` that no engine knows, and known names in a wrong case.
 
     Raises:
-        InvalidTablePropertyError: names them, and what may have been meant.
+        InvalidTablePropertyError: a name is unknown. The error suggests similar names.
     """
     unknown = [
         key
@@ -94,20 +95,24 @@ def refuse_unknown_properties(keys: Iterable[str]) -> None:
         return
     near = {_SPELLINGS[name] for key in unknown for name in get_close_matches(key.lower(), _SPELLINGS, n=1)}
     raise InvalidTablePropertyError(
-        f"There is no table property {', '.join(unknown)}.",
-        cause="Names that begin with delta. are the protocol's and its engines'; others would do nothing.",
-        fix=(f"Did you mean {', '.join(sorted(near))}? " if near else "")
-        + "A property of your own has a name without that beginning.",
+        f"The table property {', '.join(unknown)} does not exist."
+        if len(unknown) == 1
+        else f"The table properties {', '.join(unknown)} do not exist.",
+        cause="Names that begin with delta. are reserved for the protocol and the engines. An unknown one "
+        "would have no effect.",
+        fix=(f"Use {', '.join(sorted(near))} if that was meant. " if near else "")
+        + "For your own property choose a name that does not begin with delta.",
     )
 
 
 def require_own_values(properties: Mapping[str, str]) -> None:
-    """Refuse values that properties cannot take which a table's own check passes over.
+    """Refuse invalid values of properties that `TableProperties.validate` does not check.
 
-    Those of this library would do nothing after each commit, and those of other engines would stop them.
+    Such values of this library's properties would have no effect after each commit. Such values of other
+    engines' properties would make these engines fail.
 
     Raises:
-        InvalidTablePropertyError: names the property, and what may stand there.
+        InvalidTablePropertyError: a value is invalid. The error names the property and the valid values.
     """
     VERSION_CHECKSUM.of(properties)
     LOG_COMPACTION_INTERVAL.of(properties)

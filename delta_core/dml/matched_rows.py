@@ -1,7 +1,7 @@
-"""The rows of files that a predicate matches, and those beside them, as they are read for a change.
+"""Reads the rows of files that match a predicate, and the other rows of these files, to change them.
 
-Rows come with the ids that they have, in a table that has such ids, so that whoever writes them to another
-file can take the ids along (PROTOCOL.md, "Writer Requirements for Row Tracking").
+In a table with row tracking the rows have their row ids, so that a writer can copy the ids to another file
+(PROTOCOL.md, "Writer Requirements for Row Tracking").
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
 
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
-"""One for each row of a batch."""
+"""A Boolean for each row of a batch."""
 
 
 class MatchedRows:
-    """Reads the files of `FoundRows`, one at a time, in all columns; memory is bounded by one row group.
+    """Reads all columns of the files of `FoundRows`, one file at a time. Memory: one row group.
 
-    All methods raise as `Scan.to_batches`.
+    All methods raise the errors of `Scan.to_batches`.
     """
 
     def __init__(
@@ -52,10 +52,11 @@ class MatchedRows:
         """Prepare; nothing is read yet.
 
         Args:
-            snapshot: the table that the files are of.
-            predicate: the one that matched; row groups that it rules out are not decoded for its rows.
+            snapshot: the table that the files belong to.
+            predicate: the predicate that the rows match. Row groups that it rules out are not decoded when
+                only matching rows are read.
             allowed_roots: see `Scan`.
-            unread: columns whose values nobody looks at: they come as nulls.
+            unread: columns that the caller does not use. They are null.
             use_threads: see `FileReader`.
         """
         self._snapshot = snapshot
@@ -64,16 +65,16 @@ class MatchedRows:
         self._access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         tracking = WritePlan.of(snapshot.protocol, snapshot.metadata).row_tracking
         ids = None if tracking is None else RowTrackingReader(tracking, (ROW_ID, ROW_COMMIT_VERSION))
-        self._columns = _RowNumbers(ids, taken=snapshot.schema.names)
-        self._reader = self._made(None)
-        self._matching_reader = self._reader if predicate is None else self._made(predicate)
+        self._columns = _PositionsAndRowIds(ids, used_names=snapshot.schema.names)
+        self._reader = self._file_reader(None)
+        self._matching_reader = self._reader if predicate is None else self._file_reader(predicate)
 
     def remaining(self, match: FileMatch) -> Iterator[RowBatch]:
-        """The rows that neither match nor are deleted; none of a file that matches as a whole."""
+        """The rows that neither match nor are deleted. Empty when all rows of the file match."""
         if match.is_whole or match.rows is None:
             return
-        gone = match.rows.positions
-        for batch, _ in self._batches(self._reader, match.file, deleted=lambda _: gone):
+        deleted = match.rows.positions
+        for batch, _ in self._batches(self._reader, match.file, deleted=lambda _: deleted):
             yield batch
 
     def matching(self, match: FileMatch) -> Iterator[RowBatch]:
@@ -87,12 +88,12 @@ class MatchedRows:
             yield batch
 
     def both(self, match: FileMatch) -> Iterator[tuple[RowBatch, RowBatch]]:
-        """The rows that stay as they are, and those that match, batch by batch; the file is read once."""
+        """The rows that do not match and those that match, batch by batch. The file is read once."""
         for batch, matches in self.marked(match):
             yield rows_where(batch, ~matches), rows_where(batch, matches)
 
     def marked(self, match: FileMatch) -> Iterator[tuple[RowBatch, Mask]]:
-        """All rows that are live, and which of them match, batch by batch; the file is read once."""
+        """All live rows with a mask of the matching ones, batch by batch. The file is read once."""
         rows = match.rows
         if rows is None:
             for batch in self.matching(match):
@@ -102,7 +103,7 @@ class MatchedRows:
         for batch, positions in self._batches(self._reader, match.file, deleted=lambda _: before):
             yield batch, _among(positions, rows.newly_deleted)
 
-    def _made(self, predicate: Expression | None) -> FileReader:
+    def _file_reader(self, predicate: Expression | None) -> FileReader:
         snapshot = self._snapshot
         return FileReader(
             schema=snapshot.schema,
@@ -130,39 +131,38 @@ class MatchedRows:
         deleted: RowsOfFile | None = None,
         only: RowsOfFile | None = None,
     ) -> Iterator[tuple[RowBatch, Positions]]:
-        place = self._access.locate(file.path, store=self._snapshot.store)
+        location = self._access.locate(file.path, store=self._snapshot.store)
         numbers = FileNumbers(
             base_row_id=file.base_row_id, default_row_commit_version=file.default_row_commit_version
         )
         for batch in reader.read(
-            place.store, place.path, file.partition_values, deleted=deleted, only=only, numbers=numbers
+            location.store, location.path, file.partition_values, deleted=deleted, only=only, numbers=numbers
         ):
-            rows, positions = self._columns.taken_off(batch)
+            rows, positions = self._columns.split(batch)
             yield (self._with_unread(rows, len(positions)) if self._unread else rows), positions
 
     def _with_unread(self, batch: RowBatch, num_rows: int) -> RowBatch:
-        # A batch in which nothing was read does not know how many rows it has.
-        found = {name: batch.columns.column(name) for name in batch.columns.schema.names}
+        # `num_rows` is an argument because a batch without columns has no row count.
+        read = {name: batch.columns.column(name) for name in batch.columns.schema.names}
         fields, columns = [], []
         for field in map(field_to_arrow, self._snapshot.schema):
-            is_read = field.name in found
-            columns.append(found[field.name] if is_read else pa.nulls(num_rows, field.type))
+            is_read = field.name in read
+            columns.append(read[field.name] if is_read else pa.nulls(num_rows, field.type))
             fields.append(field if is_read else field.with_nullable(True))
         return replace(batch, columns=pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
 
 
-class _RowNumbers(RowTrackingReader):
-    """The position of each row in its file and, where rows have them, its id and commit version.
+class _PositionsAndRowIds(RowTrackingReader):
+    """Adds the position of each row in its file and, with row tracking, its row id and row commit version.
 
-    They come behind the table's columns, under names that it does not have: the table may well have a
-    column that is called as one of them.
+    These columns follow the table's columns. Their names are chosen so that the table has no such column.
     """
 
-    def __init__(self, ids: RowTrackingReader | None, *, taken: Iterable[str]) -> None:
+    def __init__(self, ids: RowTrackingReader | None, *, used_names: Iterable[str]) -> None:
         self._ids = ids
-        own = ("_position",) if ids is None else ("_position", *ids.columns)
-        names = {name.casefold() for name in taken}
-        self.columns = tuple(_free(name, names) for name in own)
+        added = ("_position",) if ids is None else ("_position", *ids.columns)
+        names = {name.casefold() for name in used_names}
+        self.columns = tuple(_unused_name(name, names) for name in added)
 
     @property
     def fields(self) -> list[StructField]:
@@ -174,14 +174,14 @@ class _RowNumbers(RowTrackingReader):
     def arrays(
         self, read: Mapping[str, pa.Array], positions: Positions, numbers: FileNumbers, path: str
     ) -> dict[str, pa.Array]:
-        found = [pa.array(positions, pa.int64())]
+        arrays = [pa.array(positions, pa.int64())]
         if self._ids is not None:
             ids = self._ids.arrays(read, positions, numbers, path)
-            found += [ids[name] for name in self._ids.columns]
-        return dict(zip(self.columns, found, strict=True))
+            arrays += [ids[name] for name in self._ids.columns]
+        return dict(zip(self.columns, arrays, strict=True))
 
-    def taken_off(self, batch: pa.RecordBatch) -> tuple[RowBatch, Positions]:
-        """The table's columns with the ids beside them, and the positions."""
+    def split(self, batch: pa.RecordBatch) -> tuple[RowBatch, Positions]:
+        """The table's columns together with the row ids, and the positions."""
         width = batch.num_columns - len(self.columns)
         fields = [batch.schema.field(index) for index in range(width)]
         columns = pa.RecordBatch.from_arrays(batch.columns[:width], schema=pa.schema(fields))
@@ -194,8 +194,8 @@ class _RowNumbers(RowTrackingReader):
         return RowBatch(columns=columns, hidden=hidden), positions
 
 
-def _free(name: str, taken: set[str]) -> str:
-    while name.casefold() in taken:
+def _unused_name(name: str, used: set[str]) -> str:
+    while name.casefold() in used:
         name += "_"
     return name
 
@@ -218,30 +218,30 @@ def rows_where(batch: RowBatch, mask: Mask) -> RowBatch:
 
 
 def with_rows(batch: RowBatch, mask: Mask, new: RowBatch, *, columns: Iterable[str]) -> RowBatch:
-    """The rows, in their order, with others in the places of those for which a mask is true.
+    """The rows of a batch in their order, with new rows in place of those for which a mask is true.
 
     Args:
         batch: all rows.
-        mask: one for each of them.
-        new: as many rows as the mask is true for, which keep their row ids.
-        columns: those in which the new rows differ; the others are not copied.
+        mask: a Boolean for each row of `batch`.
+        new: the new rows, one for each true value of the mask. The row ids of `batch` are kept.
+        columns: the columns in which the new rows differ. Other columns are not copied.
     """
     if mask.all():
         return new
-    # First all old ones, then the new ones: what takes each row's place.
+    # Indexes into all old rows followed by the new rows.
     chosen = np.arange(batch.num_rows)
     chosen[mask] = np.arange(batch.num_rows, batch.num_rows + new.num_rows)
-    places = pa.array(chosen)
+    indexes = pa.array(chosen)
 
     def mixed(old: Array, other: Array) -> pa.Array:
         chunks = [chunk for part in (old, other) for chunk in _chunks(part)]
-        return pa.concat_arrays(chunks).take(places)
+        return pa.concat_arrays(chunks).take(indexes)
 
     rows = batch.columns
     for name in columns:
-        at = rows.schema.get_field_index(name)
+        index = rows.schema.get_field_index(name)
         rows = rows.set_column(
-            at, new.columns.schema.field(name), mixed(rows.column(name), new.columns.column(name))
+            index, new.columns.schema.field(name), mixed(rows.column(name), new.columns.column(name))
         )
     hidden = batch.hidden
     if hidden is not None and new.hidden is not None:
@@ -254,9 +254,9 @@ def _chunks(column: Array) -> list[pa.Array]:
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
-def _among(positions: Positions, sorted_ones: Positions) -> Mask:
-    """Which of some positions, ascending, are among others, ascending too."""
+def _among(positions: Positions, others: Positions) -> Mask:
+    """For each of some ascending positions, whether it is among other ascending positions."""
     if not len(positions):
         return np.zeros(0, np.bool_)
-    first, last = np.searchsorted(sorted_ones, (positions[0], positions[-1] + 1))
-    return np.isin(positions, sorted_ones[first:last], assume_unique=True)
+    first, last = np.searchsorted(others, (positions[0], positions[-1] + 1))
+    return np.isin(positions, others[first:last], assume_unique=True)

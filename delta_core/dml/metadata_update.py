@@ -1,7 +1,7 @@
-"""What a write does to the table's definition: create it, evolve its schema, or leave it alone.
+"""Plans how a write changes the table definition: create the table, evolve its schema, or keep it.
 
-Pure: decided from the snapshot and the caller's wishes before any data is written, and again when a
-concurrent creator got there first.
+The functions make no requests. The update is planned from the snapshot and the caller's arguments before any
+data is written, and again when another writer created the table first.
 """
 
 from __future__ import annotations
@@ -58,15 +58,16 @@ from delta_core.table_features.upgrade import supported_features
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """What a caller may say about a table that its write creates or changes.
+    """The caller's arguments about a table that a write creates or changes.
 
     Attributes:
-        partition_by: partition columns; None takes the existing table's, or none.
-        configuration: table properties of a new table; for an existing one they must be set already.
-        name, description: of a new table; ignored for an existing one.
-        merge_schema: add the data's new columns to the table.
-        overwrite_schema: replace the table's schema (and partitioning) by the data's.
-        cluster_by: clustering columns, a name or path each; None takes the existing table's, or none.
+        partition_by: partition columns. None keeps those of an existing table; a new table then has none.
+        configuration: table properties of a new table. An existing table must already have them.
+        name, description: of a new table; ignored for an existing table.
+        merge_schema: add new columns of the data to the table.
+        overwrite_schema: replace the table's schema (and partitioning) by that of the data.
+        cluster_by: a name or path for each clustering column. None keeps those of an existing table; a new
+            table then has none.
     """
 
     partition_by: Sequence[str] | None = None
@@ -80,17 +81,17 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataUpdate:
-    """The table as the write will leave it.
+    """The table definition after a write.
 
-    New columns of a mapped table get physical names at random, so whoever writes files for a change commits
-    that same change.
+    New columns of a table with column mapping get random physical names. So a writer must commit the same
+    update for which it wrote its files.
 
     Attributes:
-        schema: what the written data must conform to.
-        protocol, metadata: of the table afterwards.
-        actions: the `protocol` and `metaData` actions that the commit must carry, and the clustering domain;
-            empty when none changes.
-        clustered_by: paths of physical names by which the table is clustered.
+        schema: the schema that the written data must fit.
+        protocol, metadata: the table definition after the write.
+        actions: the `protocol` and `metaData` actions that the commit must contain, and the clustering
+            domain. Empty when the definition does not change.
+        clustered_by: the clustering columns as paths of physical names.
     """
 
     schema: StructType
@@ -101,7 +102,7 @@ class MetadataUpdate:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The partition columns, as the schema spells them."""
+        """The partition columns, spelled as in the schema."""
         return self.metadata.partition_columns
 
     @property
@@ -116,11 +117,11 @@ class MetadataUpdate:
 
     @property
     def plan(self) -> WritePlan:
-        """What rows go through. Raises as `WritePlan.of`."""
+        """The write plan for the table's rows. Raises the errors of `WritePlan.of`."""
         return WritePlan.of(self.protocol, self.metadata, clustered_by=self.clustered_by)
 
     def with_high_water_marks_of(self, marks: Mapping[str, int]) -> MetadataUpdate:
-        """The change with identity columns that have got further, as `WrittenRows.high_water_marks` says."""
+        """This update with new high-water marks of identity columns (`WrittenRows.high_water_marks`)."""
         if not marks:
             return self
         schema = with_high_water_marks(self.schema, marks)
@@ -137,28 +138,29 @@ def plan_metadata_update(
     now_ms: int,
     may_merge: bool = True,
 ) -> MetadataUpdate:
-    """Decide what becomes of the table's definition.
+    """Plan the table definition after a write.
 
     Args:
         snapshot: the table; None when it is to be created.
         data_schema: the schema of the rows to be written.
-        definition: the caller's wishes.
-        now_ms: creation time of a new table.
-        may_merge: whether the caller has a `schema_mode` at all; else no error advises it.
+        definition: the caller's arguments.
+        now_ms: the creation time of a new table.
+        may_merge: whether the caller has a `schema_mode`, so that an error may suggest it.
 
     Raises:
-        SchemaMismatchError: the data does not fit, or `partition_by` or `cluster_by` is not the table's.
+        SchemaMismatchError: the data does not fit, or `partition_by` or `cluster_by` differs from the table.
         SchemaEvolutionError: a merge would need a type change that loses values.
         SchemaError: the resulting schema is not valid.
-        ConfigurationError: properties differ from the existing table's, or the schema modes contradict.
-        InvalidTablePropertyError: a new table's property is unknown or has a value that it cannot take, or
-            the columns with statistics that are named do not fit the schema.
-        ExpressionError: a new table's constraint does not fit its schema, or is not understood.
-        IcebergCompatibilityError: the table would not be what its Iceberg compatibility promises.
+        ConfigurationError: properties differ from the existing table's, or the schema modes contradict each
+            other.
+        InvalidTablePropertyError: a new table's property is unknown or has an invalid value, or the named
+            statistics columns do not fit the schema.
+        ExpressionError: a new table's constraint cannot be parsed or does not fit its schema.
+        IcebergCompatibilityError: the table would break a rule of an active Iceberg compatibility.
     """
     if definition.merge_schema and definition.overwrite_schema:
         raise ConfigurationError(
-            "A schema cannot be merged and overwritten at once.", fix="Choose one schema_mode."
+            "A schema cannot be merged and overwritten at the same time.", fix="Choose one schema_mode."
         )
     if snapshot is None:
         return _creation(data_schema, definition, now_ms)
@@ -177,20 +179,20 @@ def plan_metadata_update(
         raise SchemaMismatchError(
             "The data does not fit the table's schema: " + "; ".join(problems) + ".",
             cause=f"The table has the columns {', '.join(f'{f.name} {f.data_type}' for f in schema)}.",
-            fix=_mending(schema, data_schema, may_merge=may_merge),
+            fix=_fix_for_mismatch(schema, data_schema, may_merge=may_merge),
         )
     return _changed(snapshot, columns)
 
 
-def _mending(schema: StructType, data_schema: StructType, *, may_merge: bool) -> str:
-    """What to do about data that does not fit: a merge where that alone would do, as for new columns."""
+def _fix_for_mismatch(schema: StructType, data_schema: StructType, *, may_merge: bool) -> str:
+    """The advice for data that does not fit. It suggests a merge when that is sufficient."""
     try:
         merged = merge_schemas(schema, data_schema)
         merge_is_enough = not schema_problems(merged, to_arrow(data_schema))
     except SchemaError:
         merge_is_enough = False
     if not merge_is_enough:
-        return "Cast the columns to the table's types, and rename, add or drop those that it has otherwise."
+        return "Cast the columns to the table's types, and rename, add or drop columns to match the table."
     if may_merge:
         return "Rename or drop these columns, or add them to the table with schema_mode='merge'."
     return "Rename or drop these columns, or add them to the table first with DeltaTable.alter.add_columns."
@@ -198,8 +200,8 @@ def _mending(schema: StructType, data_schema: StructType, *, may_merge: bool) ->
 
 def canonical_partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:
     """The partition columns in the schema's spelling."""
-    found = ((name, schema.find(name)) for name in partition_by)
-    return tuple(field.name if field is not None else name for name, field in found)
+    fields = ((name, schema.find(name)) for name in partition_by)
+    return tuple(field.name if field is not None else name for name, field in fields)
 
 
 def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int) -> MetadataUpdate:
@@ -209,8 +211,8 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
         request = replace(request, features=request.features | {"clustering"}, clusters=True)
     configuration = dict(request.properties)
     refuse_internal_properties(configuration)
-    asked = needed_features(data_schema, configuration)
-    configuration |= automatic_properties(asked, configuration, is_new=True)
+    features = needed_features(data_schema, configuration)
+    configuration |= automatic_properties(features, configuration, is_new=True)
     mode = parse_mode(configuration.get(MODE_KEY, "none"))
     columns = TableColumns(
         schema=data_schema, partition_columns=partition_columns, configuration=configuration
@@ -220,7 +222,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     refuse_unsupported_definition(data_schema, configuration, request=request)
     refuse_unknown_properties(request.properties)
     require_own_values(request.properties)
-    _check_filled(columns)
+    _check_generated_values(columns)
     require_stats_columns(columns)
     table_constraints(data_schema, configuration)
     if mode is not ColumnMappingMode.NONE:
@@ -245,37 +247,37 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
 
 
 def _replacement(snapshot: Snapshot, data_schema: StructType, definition: TableDefinition) -> MetadataUpdate:
-    wanted = definition.partition_by
-    if wanted is None:
-        wanted = [name for name in snapshot.partition_columns if data_schema.find(name) is not None]
+    partition_by = definition.partition_by
+    if partition_by is None:
+        partition_by = [name for name in snapshot.partition_columns if data_schema.find(name) is not None]
     before = _columns_of(snapshot)
     columns = TableColumns(
-        schema=_continued(snapshot.schema, data_schema),
-        partition_columns=canonical_partition_columns(data_schema, wanted),
+        schema=_with_old_metadata(snapshot.schema, data_schema),
+        partition_columns=canonical_partition_columns(data_schema, partition_by),
         configuration=before.configuration,
     )
     _check_new(columns, before=before)
-    _check_filled(columns)
+    _check_generated_values(columns)
     columns = keep_stats_columns(columns)
     return reclustered(
         snapshot, _changed(snapshot, assign_overwritten(before, columns) if before.is_mapped else columns)
     )
 
 
-def _continued(before: StructType, after: StructType) -> StructType:
-    """The new schema, where a column of the same name and type has the metadata that it had.
+def _with_old_metadata(before: StructType, after: StructType) -> StructType:
+    """The new schema, in which columns with the same name and type keep their old field metadata.
 
-    An identity column keeps counting where it was, and a default stays; so do comments.
+    So an identity column continues at its high-water mark, and defaults and comments are kept.
     """
 
-    def kept(field: StructField) -> StructField:
-        known = before.find(field.name)
-        if known is None or known.data_type != field.data_type:
+    def merged(field: StructField) -> StructField:
+        old = before.find(field.name)
+        if old is None or old.data_type != field.data_type:
             return field
-        entries = {key: value for key, value in known.metadata.items() if key not in MAPPING_KEYS}
+        entries = {key: value for key, value in old.metadata.items() if key not in MAPPING_KEYS}
         return with_metadata(field, {**entries, **field.metadata})
 
-    return StructType(tuple(kept(field) for field in after))
+    return StructType(tuple(merged(field) for field in after))
 
 
 def _columns_of(snapshot: Snapshot) -> TableColumns:
@@ -292,12 +294,12 @@ def _merged(snapshot: Snapshot, columns: TableColumns, data_schema: StructType) 
 
 
 def _uses(columns: TableColumns) -> tuple[ColumnUse, ...]:
-    """What names columns. Merging drops and renames none, so that clustering does not matter."""
+    """The uses of the columns. Merging drops and renames no column, so clustering is ignored."""
     return column_uses(columns.schema, columns.configuration)
 
 
 def _with_filled_nullable(snapshot: Snapshot, schema: StructType) -> StructType:
-    """The schema, where columns that the table fills by itself may be missing from data."""
+    """The schema, in which columns with generated or default values are nullable, so data may lack them."""
     filled = WritePlan.of(snapshot.protocol, snapshot.metadata).filled_columns
     if not filled:
         return schema
@@ -337,10 +339,10 @@ def _changed(snapshot: Snapshot, columns: TableColumns) -> MetadataUpdate:
 
 
 def clustered(change: MetadataUpdate, columns: Sequence[str | Sequence[str]]) -> MetadataUpdate:
-    """The change of a table that is clustered by these columns from then on.
+    """The update of a table, with these clustering columns.
 
     Raises:
-        SchemaError: the table cannot be clustered by them.
+        SchemaError: the table cannot be clustered by these columns.
     """
     chosen = ClusteringColumns.choose(change.schema, columns, partition_columns=change.partition_columns)
     require_statistics(chosen, change.schema, change.configuration)
@@ -348,10 +350,10 @@ def clustered(change: MetadataUpdate, columns: Sequence[str | Sequence[str]]) ->
 
 
 def reclustered(snapshot: Snapshot, change: MetadataUpdate) -> MetadataUpdate:
-    """The change of a table whose schema is replaced: it stays clustered by columns of the same names.
+    """The update of a table whose schema is replaced. It stays clustered by columns with the same names.
 
     Raises:
-        SchemaError: the new schema does not have them, or has partition columns besides.
+        SchemaError: the new schema lacks a clustering column, or the table becomes partitioned.
     """
     before = clustering_of(snapshot)
     if before is None or not before.columns:
@@ -364,7 +366,7 @@ def reclustered(snapshot: Snapshot, change: MetadataUpdate) -> MetadataUpdate:
             f"The table is clustered by {', '.join(before.names(snapshot.schema))}, "
             "which the new schema does not allow.",
             cause=error.problem,
-            fix="Keep these columns as they are, or choose others first with DeltaTable.alter.cluster_by.",
+            fix="Keep these columns unchanged, or choose others first with DeltaTable.alter.cluster_by.",
         ) from error
     if chosen.columns == before.columns:
         return change
@@ -372,8 +374,8 @@ def reclustered(snapshot: Snapshot, change: MetadataUpdate) -> MetadataUpdate:
     return replace(change, actions=(*change.actions, action), clustered_by=chosen.columns)
 
 
-def _check_filled(columns: TableColumns) -> None:
-    """The rules for columns that the table fills by itself, of a table that is created."""
+def _check_generated_values(columns: TableColumns) -> None:
+    """Check defaults, identity columns and generated columns of a new schema."""
     validate_defaults(columns.schema)
     validate_identity(columns.schema, columns.partition_columns)
     validate_generated(columns.schema)
@@ -389,14 +391,14 @@ def _check_new(columns: TableColumns, *, before: TableColumns | None = None) -> 
 def _check_partitioning(snapshot: Snapshot, definition: TableDefinition) -> None:
     if definition.partition_by is None:
         return
-    wanted = canonical_partition_columns(snapshot.schema, definition.partition_by)
-    if wanted == tuple(snapshot.partition_columns):
+    partition_by = canonical_partition_columns(snapshot.schema, definition.partition_by)
+    if partition_by == tuple(snapshot.partition_columns):
         return
     raise SchemaMismatchError(
         f"The table is partitioned by {_listed(snapshot.partition_columns)}, "
         f"not by {_listed(definition.partition_by)}.",
-        cause="A write keeps the partitioning of the table that it writes to.",
-        fix="Leave partition_by out, or overwrite the whole table with schema_mode='overwrite'.",
+        cause="A write does not change the partitioning of an existing table.",
+        fix="Omit partition_by, or overwrite the whole table with schema_mode='overwrite'.",
     )
 
 
@@ -407,11 +409,12 @@ def _check_clustering(snapshot: Snapshot, definition: TableDefinition) -> None:
     before = () if current is None else current.columns
     if ClusteringColumns.choose(snapshot.schema, definition.cluster_by).columns == before:
         return
+    current_names = [] if current is None else current.names(snapshot.schema)
+    given_names = [column if isinstance(column, str) else shown(column) for column in definition.cluster_by]
     raise SchemaMismatchError(
-        f"The table is clustered by {_listed([] if current is None else current.names(snapshot.schema))}, "
-        f"not by {_listed([one if isinstance(one, str) else shown(one) for one in definition.cluster_by])}.",
-        cause="A write keeps the clustering columns of the table that it writes to.",
-        fix="Leave cluster_by out, or change the columns with DeltaTable.alter.cluster_by.",
+        f"The table is clustered by {_listed(current_names)}, not by {_listed(given_names)}.",
+        cause="A write does not change the clustering columns of an existing table.",
+        fix="Omit cluster_by, or change the columns with DeltaTable.alter.cluster_by.",
     )
 
 
@@ -426,8 +429,8 @@ def _check_configuration(snapshot: Snapshot, definition: TableDefinition) -> Non
     if differing:
         raise ConfigurationError(
             f"The table exists and has other values for {', '.join(differing)}.",
-            cause="configuration describes a table to be created.",
-            fix="Leave configuration out, or set the properties with DeltaTable.alter.set_properties.",
+            cause="The argument configuration applies only to a table that the write creates.",
+            fix="Omit configuration, or set the properties with DeltaTable.alter.set_properties.",
         )
 
 

@@ -1,7 +1,7 @@
-"""Dynamic partition overwrite: the new rows name the partitions that they replace.
+"""Dynamic partition overwrite: the new rows determine the partitions that are replaced.
 
-It is a replaceWhere whose predicate is worked out: exactly the rows of the partitions in which there are new
-ones. So other partitions are neither read nor removed, and another writer's commit to them is no conflict.
+It is a replaceWhere with a computed predicate that matches exactly the rows of the partitions with new rows.
+So other partitions are neither read nor removed, and another writer's commit to them does not conflict.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from delta_core.schema.types import DOUBLE, FLOAT, StructField, StructType
 
 
 def require_partitioned(partition_columns: Sequence[str]) -> None:
-    """Refuse a table without partitions: all of its rows would go.
+    """Refuse an unpartitioned table, in which all rows would be replaced.
 
     Raises:
-        ConfigurationError: there are none.
+        ConfigurationError: the table has no partition columns.
     """
     if not partition_columns:
         raise ConfigurationError(
-            "The new rows name no partitions to replace.",
+            "The table has no partitions to replace.",
             cause="The table is not partitioned.",
-            fix="Leave partition_overwrite_mode out to replace all rows, or pass a predicate.",
+            fix="Omit partition_overwrite_mode to replace all rows, or pass a predicate.",
         )
 
 
@@ -46,33 +46,33 @@ def partitions_predicate(
     partition_columns: Sequence[str],
     mapping: ColumnMapping,
 ) -> Expression:
-    """The predicate that is true for exactly the rows of the partitions of some files; FALSE for no file.
+    """The predicate that is true for exactly the rows of the partitions of some files. FALSE without files.
 
     Args:
-        adds: the files; partition values are by physical name.
+        adds: the files. Their partition values are by physical name.
         schema: the table's schema.
-        partition_columns: names as in the schema, at least one.
-        mapping: what partition values call the columns.
+        partition_columns: at least one name, as in the schema.
+        mapping: the column mapping, which gives the physical names.
 
     Raises:
         ConfigurationError: the table is not partitioned.
-        CorruptLogError: a file lacks a partition value, or has one that is not of the column's type.
+        CorruptLogError: a file lacks a partition value, or its value does not fit the column's type.
     """
     require_partitioned(partition_columns)
     fields = [field for name in partition_columns if (field := schema.find(name)) is not None]
-    named = {
+    partitions = {
         tuple(value_of(add.partition_values, mapping.physical_name(field)) for field in fields)
         for add in adds
     }
-    # Partitions that differ in the last column alone are one list of its values.
+    # Partitions that differ only in the last column become one list of its values.
     *first, last = fields
     groups: dict[tuple[str | None, ...], list[str | None]] = {}
-    for values in sorted(named, key=repr):
+    for values in sorted(partitions, key=repr):
         groups.setdefault(values[:-1], []).append(values[-1])
     return disjunction(
         conjunction(
             [
-                *(_any_of(field, [text]) for field, text in zip(first, values, strict=True)),
+                *(_any_of(field, [string]) for field, string in zip(first, values, strict=True)),
                 _any_of(last, strings),
             ]
         )
@@ -83,11 +83,11 @@ def partitions_predicate(
 def _any_of(field: StructField, strings: Sequence[str | None]) -> Expression:
     column, kind = Column((field.name,)), field.data_type
     terms: list[Expression] = []
-    known = [Literal(parse(text, kind), kind) for text in strings if text not in (None, "")]
-    if len(known) < len(strings):
+    literals = [Literal(parse(string, kind), kind) for string in strings if string not in (None, "")]
+    if len(literals) < len(strings):
         terms.append(IsNull(column))
     if kind in (FLOAT, DOUBLE):
-        terms += [Comparison(ComparisonOperator.EQ, column, one) for one in known]
-    elif known:
-        terms.append(In(column, tuple(known)))
+        terms += [Comparison(ComparisonOperator.EQ, column, literal) for literal in literals]
+    elif literals:
+        terms.append(In(column, tuple(literals)))
     return disjunction(terms)

@@ -1,6 +1,6 @@
-"""What follows a commit: a checkpoint every so many versions, the version's checksum, a log compaction.
+"""The steps after a commit: checkpoints at an interval, the version's checksum, and log compaction.
 
-The commit stands whatever happens here, so a failure is logged and counted and never raised.
+The commit has already succeeded, so a failure here is logged and counted, but never raised.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def commit_and_checkpoint(transaction: Transaction) -> CommitResult:
-    """Commit, then write a checkpoint when the new version is due for one, and what else readers may like."""
+    """Commit, then write a checkpoint when one is due, and the auxiliary files of the log."""
     result = transaction.commit()
     if isinstance(result, Committed) and not result.already_applied and result.snapshot is not None:
         checkpoint_if_due(result.snapshot, committed_version=result.version)
@@ -32,40 +32,39 @@ def commit_and_checkpoint(transaction: Transaction) -> CommitResult:
 def checkpoint_if_due(snapshot: Snapshot, *, committed_version: int) -> bool:
     """Write a checkpoint when `committed_version` is a multiple of `delta.checkpointInterval`.
 
-    Then log files that the table's log retention no longer needs are deleted, unless
-    `delta.enableExpiredLogCleanup` is false.
+    Then log files older than the log retention are deleted, unless `delta.enableExpiredLogCleanup` is false.
 
     Returns:
-        True when a checkpoint was written; False when none is due or writing it failed.
+        True when a checkpoint was written; False when none is due or the write failed.
     """
     if not is_checkpoint_due(snapshot, committed_version):
         return False
     try:
         write_checkpoint(snapshot)
-    except Exception as error:  # whatever it is, the commit stands and the next one tries again
+    except Exception as error:  # the commit succeeded, and a later commit tries again
         METRICS.increment(CHECKPOINT_FAILED_TOTAL)
         _warn("checkpoint after commit failed", snapshot, error)
         return False
     try:
         if snapshot.properties.enable_expired_log_cleanup and _may_have_expired(snapshot):
             cleanup_expired_logs(snapshot)
-    except Exception as error:  # what could not be deleted is in nobody's way
+    except Exception as error:  # expired files that remain do no harm
         _warn("log cleanup after checkpoint failed", snapshot, error)
     return True
 
 
 def is_checkpoint_due(snapshot: Snapshot, committed_version: int) -> bool:
-    """Whether a version is a multiple of `delta.checkpointInterval`; of the default's where that is none."""
+    """Whether a version is a multiple of `delta.checkpointInterval`, or of its default if it is invalid."""
     try:
         interval = snapshot.properties.checkpoint_interval
-    except InvalidTablePropertyError as error:  # other engines take any text
+    except InvalidTablePropertyError as error:  # other engines accept any string
         _warn("the checkpoint interval is not usable", snapshot, error)
         interval = CHECKPOINT_INTERVAL.default
     return committed_version > 0 and committed_version % interval == 0
 
 
 def _may_have_expired(snapshot: Snapshot) -> bool:
-    """False for a table younger than its log retention, which saves listing its whole log."""
+    """False for a table younger than its log retention. That avoids a listing of its whole log."""
     created_ms = snapshot.metadata.created_time_ms
     return created_ms is None or snapshot.clock.now_ms() - created_ms > snapshot.properties.log_retention_ms
 

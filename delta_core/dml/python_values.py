@@ -1,4 +1,4 @@
-"""Python values as values of a column, exactly: Arrow by itself takes 1.5 for 1, and 5 for a date."""
+"""Converts Python values into column values without loss. Arrow alone converts 1.5 to 1, and 5 to a date."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ def python_scalar(value: Any, data_type: DataType, where: str) -> pa.Scalar:
     """A Python value in the Arrow type of a column.
 
     Args:
-        value: None, a bool, number, text, bytes, date or datetime, also as NumPy has them; a mapping for a
-            struct or a map, a sequence for an array. A text stands for whatever its letters spell. A time
-            without a zone is of UTC in a column of times. For a variant whatever `variants.python_values`
-            takes, as it is.
-        data_type: the column's.
+        value: None, a bool, number, string, bytes, date or datetime, also of NumPy; a mapping for a struct or
+            a map, a sequence for an array. A string is parsed as a value of the type. A datetime without a
+            time zone is in UTC for a `timestamp` column. A variant takes the values that
+            `variants.python_values` takes.
+        data_type: the type of the column.
         where: the column, for messages.
 
     Raises:
-        ExpressionError: it is no value of the type.
+        ExpressionError: the value does not fit the type.
     """
     try:
         return pa.array([_exact(value, data_type, where)], type_to_arrow(data_type))[0]
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise ExpressionError(
-            f"{value!r} cannot be assigned to {where}",
-            cause=f"It is no value of type {data_type}: {error}",
-            fix="Use a value of the column's type",
+            f"{value!r} cannot be assigned to {where}.",
+            cause=f"It is not a value of the type {data_type}: {error}.",
+            fix="Use a value of the column's type.",
         ) from error
 
 
 def _exact(value: Any, data_type: DataType, where: str) -> Any:
-    """The value as Arrow takes it without changing it. Raises TypeError or ValueError where there is none."""
+    """The value that Arrow converts without loss. Raises TypeError or ValueError for an unsuitable value."""
     value = plain(value)
     if value is None:
         return None
@@ -70,7 +70,7 @@ def _exact(value: Any, data_type: DataType, where: str) -> Any:
             return _struct(value, data_type, where)
         case ArrayType():
             if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-                raise TypeError(f"a {type(value).__name__} is no array")
+                raise TypeError(f"a {type(value).__name__} is not an array")
             return [_exact(item, data_type.element_type, where) for item in value]
         case MapType():
             return _map(value, data_type, where)
@@ -79,19 +79,19 @@ def _exact(value: Any, data_type: DataType, where: str) -> Any:
     if is_numeric(data_type):
         return _number(value, data_type)
     if not isinstance(value, _TAKEN.get(data_type, ())) or _loses_time(value, data_type):
-        raise TypeError(f"a {type(value).__name__} is no {data_type}")
+        raise TypeError(f"a {type(value).__name__} is not a {data_type}")
     return value
 
 
 def _struct(value: Any, data_type: StructType, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise TypeError(f"a {type(value).__name__} is no struct")
+        raise TypeError(f"a {type(value).__name__} is not a struct")
     given = {str(name).casefold(): item for name, item in value.items()}
     if len(given) < len(value):
-        raise ValueError("two of its fields are one but for their case")
+        raise ValueError("two of its field names differ only in case")
     unknown = given.keys() - {field.name.casefold() for field in data_type}
     if unknown:
-        raise ValueError(f"there is no field {min(unknown)}")
+        raise ValueError(f"the struct has no field {min(unknown)}")
     return {
         field.name: _exact(given.get(field.name.casefold()), field.data_type, f"{where}.{field.name}")
         for field in data_type
@@ -103,16 +103,16 @@ def _map(value: Any, data_type: MapType, where: str) -> list[tuple[Any, Any]]:
         (_exact(key, data_type.key_type, where), _exact(item, data_type.value_type, where))
         for key, item in (value.items() if isinstance(value, Mapping) else value)
     ]
-    # Keys may be lists or mappings, which have no hash; and 1 and "1" may be one key.
+    # Keys may be lists or mappings, which cannot be hashed. 1 and "1" may be the same key.
     keys = pa.array([key for key, _ in pairs], type_to_arrow(data_type.key_type)).to_pylist()
     if len({repr(key) for key in keys}) < len(keys):
-        raise ValueError("it has a key twice")
+        raise ValueError("it has the same key twice")
     return pairs
 
 
 def _number(value: Any, data_type: DataType) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise TypeError(f"a {type(value).__name__} is no {data_type}")
+        raise TypeError(f"a {type(value).__name__} is not a {data_type}")
     if data_type in FLOATING:
         number = float(value)
         if math.isfinite(value) and abs(number) >= _LIMITS[data_type]:
@@ -132,7 +132,7 @@ def _loses_time(value: Any, data_type: DataType) -> bool:
     return data_type == DATE or (data_type == TIMESTAMP_NTZ and value.tzinfo is not None)
 
 
-# Halfway between the largest finite value and what would come next: from there on values become infinite.
+# Values from here on are rounded to infinity: halfway past the largest finite value.
 _LIMITS: Mapping[DataType, float] = {FLOAT: 2.0**128 - 2.0**103, DOUBLE: math.inf}
 _TAKEN: Mapping[DataType, tuple[type, ...]] = {
     STRING: (str,),
@@ -142,4 +142,4 @@ _TAKEN: Mapping[DataType, tuple[type, ...]] = {
     TIMESTAMP: (dt.date,),
     TIMESTAMP_NTZ: (dt.date,),
 }
-"""A datetime is a date to Python."""
+"""The Python types for each column type. A datetime is a subclass of date."""

@@ -1,9 +1,9 @@
-"""Which files a replaceWhere takes away: whole where every row matches, rewritten where some do.
+"""Plans a replaceWhere: files in which all rows match are removed, and partly matching files are rewritten.
 
-A predicate over partition columns alone decides whole files without reading them. With any other column
-the candidates that partition pruning and statistics leave are read: first the columns that the predicate
-names, then, of a file that matches in part, all of them. Where rows are copied, a change data feed needs all
-that the commit changes in files of its own: what goes, and what comes (`change_files`).
+A predicate on partition columns only selects whole files without reading them. For other predicates the
+candidates that remain after partition pruning and data skipping are read: first the columns of the predicate,
+then all columns of a partly matching file. When rows are copied, a change data feed needs all changed rows in
+change data files, the removed and the new ones (`change_files`).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from delta_core.transaction.owned_files import OwnedFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacementPlan:
-    """What a replaceWhere removes.
+    """The file changes of a replaceWhere.
 
     Attributes:
-        removed: live files (LIVE_FILE_SCHEMA) that go, whole or rewritten.
-        rewritten: files written with the rows of partly matching files that stay.
-        changes: files of change data; none where the other actions tell all.
-        read_paths: every file whose rows the decision rests on.
-        kept_rows: rows that were copied.
+        removed: live files (LIVE_FILE_SCHEMA) to remove, including those that were rewritten.
+        rewritten: new files with the rows of partly matching files that do not match.
+        changes: change data files; empty when the other actions describe the changes.
+        read_paths: the paths of all files whose rows the outcome depends on.
+        kept_rows: the number of copied rows.
     """
 
     removed: pa.Table
@@ -56,39 +56,45 @@ def plan_replacement(
     plan: WritePlan | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> ReplacementPlan:
-    """Decide what goes, and write the rows that stay. If it fails, no file is left.
+    """Select the files to remove, and copy their rows that do not match. After a failure no file is left.
 
     Args:
-        snapshot: the table.
-        predicate: resolved against the table's schema.
-        target_file_size_bytes: of files rewritten.
+        snapshot: the version of the table.
+        predicate: the predicate, resolved against the table's schema.
+        target_file_size_bytes: the size of rewritten files.
         adds: the files with the new rows.
-        plan: what the new rows were written by; the table's when None.
-        clock: where time comes from.
+        plan: the write plan of the new rows; the table's when None.
+        clock: the source of time.
 
-    Cost: no data is read for a predicate over partition columns; otherwise each candidate file is read
-    once in the predicate's columns, and those matching in part once more. With a change data feed and a file
-    that matches in part, all matching files and the new ones are read.
+    Cost: no data is read for a predicate on partition columns only. Otherwise the predicate's columns of each
+    candidate file are read once, and partly matching files once more. With a change data feed and a partly
+    matching file, all matching files and the new files are read.
     """
     found = find_rows(snapshot, predicate)
     table_plan = plan_of(snapshot)
-    partly = any(not match.is_whole for match in found.matches)
-    tells = partly and records_changes(snapshot.protocol, snapshot.metadata)
-    rewritten, gone = _rewritten(
-        snapshot, predicate, found, table_plan, tells=tells, size=target_file_size_bytes, clock=clock
+    copies_rows = any(not match.is_whole for match in found.matches)
+    writes_changes = copies_rows and records_changes(snapshot.protocol, snapshot.metadata)
+    rewritten, deletes = _rewritten(
+        snapshot,
+        predicate,
+        found,
+        table_plan,
+        writes_changes=writes_changes,
+        size=target_file_size_bytes,
+        clock=clock,
     )
-    come: tuple[AddCdcFile, ...] = ()
-    if tells:
+    inserts: tuple[AddCdcFile, ...] = ()
+    if writes_changes:
         try:
-            come = write_inserts(snapshot.store, plan or table_plan, adds, clock=clock)
+            inserts = write_inserts(snapshot.store, plan or table_plan, adds, clock=clock)
         except DeltaError as error:
-            owned = OwnedFiles(store=snapshot.store).with_data(rewritten).with_changes(gone)
+            owned = OwnedFiles(store=snapshot.store).with_data(rewritten).with_changes(deletes)
             owned.discard(Rejected(error=error))
             raise
     return ReplacementPlan(
         removed=found.candidates.take(pa.array([match.index for match in found.matches], pa.int64())),
         rewritten=rewritten,
-        changes=(*gone, *come),
+        changes=(*deletes, *inserts),
         read_paths=found.read_paths,
         kept_rows=sum(match.num_left for match in found.matches),
     )
@@ -100,11 +106,11 @@ def _rewritten(
     found: FoundRows,
     plan: WritePlan,
     *,
-    tells: bool,
+    writes_changes: bool,
     size: int,
     clock: Clock,
 ) -> tuple[tuple[AddFile, ...], tuple[AddCdcFile, ...]]:
-    """The rows that stay of files that match in part, and as change data those that go of all."""
+    """Write the rows that do not match to data files, and the matching rows to change data files."""
     rows = MatchedRows(snapshot, predicate=predicate)
     files = RowFileWriter(
         snapshot.store,
@@ -116,11 +122,11 @@ def _rewritten(
     )
     with files, ChangeFileWriter(snapshot.store, plan, clock=clock) as changes:
         for match in found.matches:
-            if not tells:
-                for left in rows.remaining(match):
-                    files.write(left)
+            if not writes_changes:
+                for kept in rows.remaining(match):
+                    files.write(kept)
                 continue
-            for left, gone in rows.both(match):
-                files.write(left)
-                changes.write(gone.columns, Change.DELETE)
+            for kept, deleted in rows.both(match):
+                files.write(kept)
+                changes.write(deleted.columns, Change.DELETE)
         return tuple(files.finish()), changes.finish()

@@ -1,8 +1,8 @@
-"""What DELETE and UPDATE have in common: find rows, change files, commit once, say what was done.
+"""The common part of DELETE and UPDATE: find rows, change files, commit once, return metrics.
 
-Where the table asks for deletion vectors (`delta.enableDeletionVectors`) a file that loses some of its rows
-stays and gets a vector (PROTOCOL.md, "Deletion Vectors"); elsewhere its other rows are copied to new files,
-with the row ids that they have.
+When the table enables deletion vectors (`delta.enableDeletionVectors`), a file that loses some of its rows
+stays and gets a deletion vector (PROTOCOL.md, "Deletion Vectors"). Otherwise its other rows are copied to new
+files with their row ids.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _DELETION_VECTORS_PROPERTY = "delta.enableDeletionVectors"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStatementResult:
-    """What a statement did.
+    """The result of a statement.
 
     Attributes:
-        committed: the commit; None when no row matched and there was no idempotency key to note.
-        metrics: named as deltalake names them.
+        committed: the commit; None when no row matched and the statement had no idempotency key to record.
+        metrics: the metrics, named as in deltalake.
     """
 
     committed: Committed | None
@@ -60,21 +60,21 @@ class RowStatementResult:
 
     @property
     def version(self) -> int | None:
-        """The version that was committed; None when none was."""
+        """The committed version; None when nothing was committed."""
         return None if self.committed is None or self.committed.already_applied else self.committed.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFiles:
-    """The actions of a statement, and what it has written for them.
+    """The actions of a statement, and the files that it has written for them.
 
     Attributes:
-        removes, adds: of data files.
-        changes: of files of change data.
-        written: those of `adds` whose files are new.
-        vectors: how many of `adds` are old files with a new vector.
-        copied_rows: how many rows are in new files as they were in old ones.
-        changed_rows: how many rows the statement changed, where all of them were read.
+        removes, adds: actions of data files.
+        changes: actions of change data files.
+        written: the actions in `adds` whose files are new.
+        dvs: the number of actions in `adds` that give an old file a new deletion vector.
+        copied_rows: the number of rows copied unchanged to new files.
+        changed_rows: the number of rows that the statement changed, when all of them were read.
         owned: all files that were written.
     """
 
@@ -93,15 +93,15 @@ class RowStatement:
     """One statement on the rows of a snapshot that match a predicate.
 
     Attributes:
-        snapshot: the state that it is based on.
-        operation: its name in the history.
-        verb: what it does to rows, such as `delete`.
-        counted: what rows that it changed are counted as, such as `deleted`.
+        snapshot: the version that the statement is based on.
+        operation: the operation's name in the history.
+        verb: the verb for messages, such as `delete`.
+        counted: the part of metric names that stands for changed rows, such as `deleted`.
         allowed_roots: see `Scan`.
         properties: provenance, idempotency key and limits of the commit.
-        target_file_size_bytes: of new files; the table's when None.
-        observer: sees the commit's phases.
-        clock: where time comes from.
+        target_file_size_bytes: the size of new files; the table's size when None.
+        observer: is called at each phase of the commit.
+        clock: the source of time.
     """
 
     snapshot: Snapshot
@@ -116,16 +116,16 @@ class RowStatement:
 
     @property
     def plan(self) -> WritePlan:
-        """What the table asks of rows. Raises as `WritePlan.of`."""
+        """The write plan of the table. Raises the errors of `WritePlan.of`."""
         return plan_of(self.snapshot)
 
     @property
     def uses_deletion_vectors(self) -> bool:
-        """Whether rows of the table go by deletion vectors."""
+        """Whether rows of the table are deleted by deletion vectors."""
         return uses_deletion_vectors(self.snapshot)
 
     def file_writer(self) -> RowFileWriter:
-        """Writes files of the table, for rows that have been rows of it: with the ids that they have."""
+        """A writer of data files for existing rows of the table, which keep their row ids."""
         return RowFileWriter(
             self.snapshot.store,
             plan=self.plan,
@@ -138,11 +138,11 @@ class RowStatement:
     def matched_rows(
         self, predicate: Expression | None, *, alone: bool, unread: Collection[str] = ()
     ) -> MatchedRows:
-        """Reads the files whose rows match.
+        """A reader of the files with matching rows.
 
         Args:
             predicate: see `run`.
-            alone: nobody else reads such files at the same time.
+            alone: whether no other thread reads such files at the same time.
             unread: see `MatchedRows`.
         """
         return MatchedRows(
@@ -154,11 +154,14 @@ class RowStatement:
         )
 
     def already_done(self) -> AlreadyApplied | None:
-        """That the table has the statement's idempotency key; otherwise None, and the table may be changed.
+        """The result when the table has the statement's idempotency key. Otherwise check the table.
+
+        Returns:
+            None when the statement is not applied yet and the table may be changed.
 
         Raises:
             InvalidTableError: the table is append-only.
-            UnsupportedTableFeatureError: the table needs what is not written; no file was.
+            UnsupportedTableFeatureError: the table needs an unsupported feature. No file was written.
         """
         require_commit_properties(self.properties)
         snapshot = self.snapshot
@@ -170,9 +173,9 @@ class RowStatement:
         snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS, operation=f"{self.verb} rows")
         if snapshot.properties.append_only:
             raise InvalidTableError(
-                f"The table is append-only, so {self.operation} cannot take rows away.",
+                f"The table is append-only, so {self.operation} cannot remove rows.",
                 cause="The table property delta.appendOnly is true.",
-                fix="Leave the rows, or set delta.appendOnly to false first.",
+                fix="Keep the rows, or set delta.appendOnly to false first.",
             )
         return None
 
@@ -181,17 +184,17 @@ class RowStatement:
     ) -> RowStatementResult:
         """Find the rows, change their files, and commit.
 
-        When the commit does not happen, the new files are deleted unless it cannot be told whether it
-        happened. Where no row matches and there is no idempotency key, nothing is committed.
+        After a failed commit the new files are deleted, unless it is not known whether the commit landed.
+        Nothing is committed when no row matches and the statement has no idempotency key.
 
         Args:
-            predicate: resolved against the table's schema; None is every row.
-            change: writes what the commit needs; leaves nothing when it fails.
+            predicate: the predicate, resolved against the table's schema; None stands for every row.
+            change: writes the files of the commit. It must leave no file when it fails.
 
         Raises:
-            ConcurrentModificationError: another writer has changed or added such rows; nothing was written.
-            CommitStateUnknownError: the store never said whether the commit landed; files were kept.
-            DeltaError: as `find_rows` and `change`.
+            ConcurrentModificationError: another writer changed or added matching rows. Nothing was committed.
+            CommitStateUnknownError: it is not known whether the commit landed. The written files were kept.
+            DeltaError: the errors of `find_rows` and `change`.
         """
         started = monotonic()
         found = find_rows(self.snapshot, predicate, allowed_roots=self.allowed_roots)
@@ -221,7 +224,7 @@ class RowStatement:
             transaction.set_metrics(self._history(found, changes, metrics))
             transaction.prepare()
         except DeltaError as error:
-            # Nothing was sent to the log yet, so nothing there can name the files.
+            # Nothing was sent to the log yet, so no commit can refer to the files.
             changes.owned.discard(Rejected(error=error))
             raise
         outcome = commit_and_checkpoint(transaction)
@@ -230,7 +233,7 @@ class RowStatement:
         else:
             resolver.discard(outcome, changes.owned)
         committed = raise_for_result(outcome)
-        metrics |= self._counted(committed, metrics)
+        metrics |= self._committed_counts(committed, metrics)
         return RowStatementResult(committed=committed, metrics=metrics | _total(started))
 
     def rewritten(
@@ -241,7 +244,7 @@ class RowStatement:
         changes: Sequence[AddCdcFile],
         copied_rows: int,
     ) -> ChangedFiles:
-        """All matching files go, and the written ones come."""
+        """The actions that replace all matching files by the written files."""
         now_ms = self.clock.now_ms()
         return ChangedFiles(
             removes=tuple(removed(match.file, deletion_timestamp_ms=now_ms) for match in found.matches),
@@ -255,25 +258,27 @@ class RowStatement:
     def with_deletion_vectors(
         self, found: FoundRows, *, written: Sequence[AddFile] = (), changes: Sequence[AddCdcFile] = ()
     ) -> ChangedFiles:
-        """Matching files lose their rows by deletion vectors, or go as a whole; the written ones come.
+        """The actions that add the written files, and delete the matching rows.
 
-        One object is written for all vectors, or none where all files go as a whole.
+        The rows are deleted by deletion vectors, or together with whole files. One object is written for all
+        deletion vectors, or none when only whole files are removed.
         """
         owned = self._owned(written, changes)
         now_ms = self.clock.now_ms()
-        partly = [
+        partial = [
             (match, match.rows) for match in found.matches if not match.is_whole and match.rows is not None
         ]
-        removes = [removed(one.file, deletion_timestamp_ms=now_ms) for one in found.matches if one.is_whole]
+        whole = [match for match in found.matches if match.is_whole]
+        removes = [removed(match.file, deletion_timestamp_ms=now_ms) for match in whole]
         adds = []
         try:
             dvs = write_deletion_vectors(
                 self.snapshot.store,
-                (rows.positions for _, rows in partly),
+                (rows.positions for _, rows in partial),
                 properties=self.snapshot.properties,
             )
             owned = owned.with_deletion_vectors(dvs.descriptors)
-            for (match, rows), dv in zip(partly, dvs.descriptors, strict=True):
+            for (match, rows), dv in zip(partial, dvs.descriptors, strict=True):
                 update = with_new_deletion_vector(
                     match.file, dv, deletion_timestamp_ms=now_ms, num_records=rows.num_records
                 )
@@ -293,7 +298,7 @@ class RowStatement:
         )
 
     def _resolver(self) -> DeletionVectorMerger | None:
-        """What joins the vectors of statements at the same time; None where rows are copied instead."""
+        """The resolver that merges deletion vectors of concurrent statements; None when rows are copied."""
         if not self.uses_deletion_vectors:
             return None
         return DeletionVectorMerger(
@@ -303,23 +308,25 @@ class RowStatement:
             clock=self.clock,
         )
 
-    def _counted(self, committed: Committed, metrics: Mapping[str, int]) -> dict[str, int]:
-        """The counts as they were committed: another writer may have taken some of the rows first."""
+    def _committed_counts(self, committed: Committed, metrics: Mapping[str, int]) -> dict[str, int]:
+        """The counts of the commit. They differ when another writer deleted some of the rows first."""
         names = {
             f"num{self.counted.capitalize()}Rows": f"num_{self.counted}_rows",
             "numRemovedFiles": "num_removed_files",
             "numDeletionVectorsAdded": "num_deletion_vectors_added",
         }
-        found = committed.operation_metrics
+        recorded = committed.operation_metrics
         return {
-            ours: int(found[theirs]) for theirs, ours in names.items() if theirs in found and ours in metrics
+            name: int(recorded[history_name])
+            for history_name, name in names.items()
+            if history_name in recorded and name in metrics
         }
 
     def _owned(self, written: Sequence[AddFile], changes: Sequence[AddCdcFile]) -> OwnedFiles:
         return OwnedFiles(store=self.snapshot.store).with_data(written).with_changes(changes)
 
     def _metrics(self, found: FoundRows, changes: ChangedFiles | None) -> dict[str, int]:
-        """What was counted, by deltalake's names: a file that gets a vector is neither added nor removed."""
+        """The counts by deltalake's names. Files that get deletion vectors are neither added nor removed."""
         dvs = 0 if changes is None else changes.dvs
         counts = {
             "num_added_files": 0 if changes is None else len(changes.written),
@@ -333,14 +340,14 @@ class RowStatement:
         return counts if matched is None else {f"num_{self.counted}_rows": matched, **counts}
 
     def _history(self, found: FoundRows, changes: ChangedFiles, metrics: Mapping[str, int]) -> dict[str, Any]:
-        """The same by delta-spark's names."""
-        gone = [match for match in found.matches if match.is_whole or not changes.dvs]
+        """The metrics by delta-spark's names, for `operationMetrics`."""
+        removed_files = [match for match in found.matches if match.is_whole or not changes.dvs]
         had_deletion_vectors = sum(match.file.deletion_vector is not None for match in found.matches)
         return {
             "numRemovedFiles": metrics["num_removed_files"],
             "numAddedFiles": metrics["num_added_files"],
             "numAddedChangeFiles": len(changes.changes),
-            "numRemovedBytes": sum(match.file.size_bytes for match in gone),
+            "numRemovedBytes": sum(match.file.size_bytes for match in removed_files),
             "numAddedBytes": sum(file.size_bytes for file in changes.written),
             f"num{self.counted.capitalize()}Rows": metrics.get(f"num_{self.counted}_rows"),
             "numCopiedRows": metrics["num_copied_rows"],
@@ -353,12 +360,12 @@ class RowStatement:
 
 
 def uses_deletion_vectors(snapshot: Snapshot) -> bool:
-    """Whether rows of the table go by deletion vectors: it has the feature, and asks for them."""
+    """Whether rows are deleted by deletion vectors: the table supports the feature and enables it."""
     if _DELETION_VECTORS_FEATURE not in (snapshot.protocol.writer_features or ()):
         return False
-    text = snapshot.metadata.configuration.get(_DELETION_VECTORS_PROPERTY, "false")
+    value = snapshot.metadata.configuration.get(_DELETION_VECTORS_PROPERTY, "false")
     try:
-        return parse_bool(text)
+        return parse_bool(value)
     except ValueError:
         return False
 

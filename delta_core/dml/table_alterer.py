@@ -1,4 +1,4 @@
-"""The `alter` part of an open table."""
+"""`DeltaTable.alter`: changes of a table's definition."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from delta_core.transaction.commit_result import Committed
 
 @public_class
 class TableAlterer:
-    """Changes to a table's definition; each is one commit, and the handle shows it afterwards.
+    """Changes of a table's definition. Each change is one commit, and the handle then shows the new version.
 
-    A call that is repeated with the idempotency key of its `commit_properties` changes nothing.
+    A repeated call with the idempotency key of its `commit_properties` changes nothing.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class TableAlterer:
 
         Args:
             table: the handle.
-            number_rows: gives the rows of the table ids, in commits of its own, where they have none; without
-                it row tracking is turned on only where they have.
+            number_rows: assigns row ids to rows without ids, in separate commits. Without it row tracking can
+                be enabled only on tables whose rows all have ids.
         """
         self._table = table
         self._number_rows = number_rows
 
     def __reduce__(self) -> NoReturn:
-        """Raises ConfigurationError, which says what to pass instead."""
+        """Raises ConfigurationError, which states what to pass instead."""
         raise refuse_pickle(
             "The alter part of a table",
             "Pass the DeltaTable itself.",
@@ -66,18 +66,18 @@ class TableAlterer:
         position: Position | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Add nullable columns: at the end, or `First()` or `After(column)`; into the struct `parent`.
+        """Add nullable columns to the table or to a struct.
 
         Args:
             columns: fields of Arrow such as `pa.field("city", pa.string())`, or of `define_column`.
-            parent: the struct's name or path; the table itself when left out.
-            position: `delta_core.First()` or `delta_core.After("id")`; behind all others when None.
+            parent: the struct's name or path; the table itself when omitted.
+            position: `delta_core.First()` or `delta_core.After("id")`; None is the end.
             commit_properties: provenance, idempotency key and limits of the commit.
 
         Raises:
-            SchemaEvolutionError: there is such a column, it is NOT NULL or has a default, or there is no such
-                parent or neighbour.
-            SchemaError: a name is not allowed, or Delta has no such type.
+            SchemaEvolutionError: the column already exists, is NOT NULL or has a default, or the parent or
+                the column of `After` does not exist.
+            SchemaError: a name is not valid, or Delta does not support the type.
         """
         return self._adopt(
             of_columns.add_columns(
@@ -96,7 +96,7 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Call a column otherwise; needs column mapping. A nested column is given by its path."""
+        """Rename a column. The table needs column mapping. A nested column is given by its path."""
         path, name = column_path(column), require_string(name, what="name of a column")
         return self._adopt(
             of_columns.rename_column(self._current(), path, name, properties=commit_properties)
@@ -108,7 +108,7 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Drop columns, a name or path each; needs column mapping."""
+        """Drop columns, each given by a name or path. The table needs column mapping."""
         paths = column_paths(columns)
         return self._adopt(of_columns.drop_columns(self._current(), paths, properties=commit_properties))
 
@@ -120,8 +120,10 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Move a column within its struct: `First()`, or `After(column)`."""
-        path, place = column_path(column), require_position(position)
-        return self._adopt(of_columns.move_column(self._current(), path, place, properties=commit_properties))
+        path, position = column_path(column), require_position(position)
+        return self._adopt(
+            of_columns.move_column(self._current(), path, position, properties=commit_properties)
+        )
 
     def set_comment(
         self,
@@ -130,15 +132,17 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Comment a column; None takes its comment away."""
+        """Set the comment of a column; None removes it."""
         path = column_path(column)
-        text = None if comment is None else require_string(comment, what="comment")
-        return self._adopt(of_columns.set_comment(self._current(), path, text, properties=commit_properties))
+        comment = None if comment is None else require_string(comment, what="comment")
+        return self._adopt(
+            of_columns.set_comment(self._current(), path, comment, properties=commit_properties)
+        )
 
     def drop_not_null(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
-        """Let a column hold nulls; a nested one is given by its path."""
+        """Allow nulls in a column. A nested column is given by its path."""
         return self._adopt(
             of_columns.drop_not_null(self._current(), column_path(column), properties=commit_properties)
         )
@@ -146,7 +150,7 @@ class TableAlterer:
     def set_not_null(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
-        """Let a column hold no nulls; the rows that exist are checked first."""
+        """Make a column NOT NULL. The existing rows are checked first."""
         return self._adopt(
             of_columns.set_not_null(self._current(), column_path(column), properties=commit_properties)
         )
@@ -158,7 +162,7 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Widen a column's type, where `delta.enableTypeWidening` is true."""
+        """Widen a column's type. The table property `delta.enableTypeWidening` must be true."""
         return self._adopt(
             of_columns.change_type(
                 self._current(), column_path(column), coerce_type(data_type), properties=commit_properties
@@ -172,14 +176,14 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Give a column a default, as SQL text, for rows that come later without the column."""
+        """Set the default of a column, as SQL text, for later rows that lack the column."""
         path, text = column_path(column), require_string(default, what="default")
         return self._adopt(of_columns.set_default(self._current(), path, text, properties=commit_properties))
 
     def drop_default(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
-        """Take a column's default away."""
+        """Remove the default of a column."""
         return self._adopt(
             of_columns.drop_default(self._current(), column_path(column), properties=commit_properties)
         )
@@ -187,7 +191,7 @@ class TableAlterer:
     def sync_identity(
         self, column: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
-        """Let an identity column go on behind the values that rows brought along; reads the column."""
+        """Raise an identity column's high-water mark past explicitly inserted values. Reads the column."""
         name = require_string(column, what="identity column")
         return self._adopt(of_identity.sync_identity(self._current(), name, properties=commit_properties))
 
@@ -197,15 +201,15 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Set table properties; `delta.feature.*` and the two `delta.min*Version` raise the protocol.
+        """Set table properties. `delta.feature.*` and the two `delta.min*Version` raise the protocol.
 
-        `delta.enableRowTracking` is preceded by commits that give ids to rows which have none.
+        `delta.enableRowTracking = true` first makes commits that assign row ids to rows without ids.
         """
         properties = property_strings(properties)
         snapshot = self._current()
-        turns_on = of_properties.turns_row_tracking_on(snapshot, properties)
+        enables_row_tracking = of_properties.turns_row_tracking_on(snapshot, properties)
         if (
-            turns_on
+            enables_row_tracking
             and self._number_rows is not None
             and applied_before(snapshot, properties=commit_properties) is None
         ):
@@ -216,7 +220,7 @@ class TableAlterer:
     def unset_properties(
         self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
-        """Take table properties back to their defaults; a text is one key."""
+        """Reset table properties to their defaults. A single string is one key."""
         names = strings(keys, what="key of a property")
         return self._adopt(
             of_properties.unset_properties(self._current(), names, properties=commit_properties)
@@ -225,7 +229,7 @@ class TableAlterer:
     def set_name(
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
-        """Name the table."""
+        """Set the name of the table."""
         name = require_string(name, what="name of a table")
         return self._adopt(
             of_properties.set_description(self._current(), name=name, properties=commit_properties)
@@ -234,7 +238,7 @@ class TableAlterer:
     def set_description(
         self, description: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
-        """Describe the table."""
+        """Set the description of the table."""
         description = require_string(description, what="description of a table")
         return self._adopt(
             of_properties.set_description(
@@ -248,11 +252,11 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Add one CHECK constraint, `{name: expression}`; the rows that exist are checked first."""
+        """Add one CHECK constraint, `{name: expression}`. The existing rows are checked first."""
         if not isinstance(constraints, Mapping) or len(constraints) != 1:
             raise ConfigurationError(
-                "Constraints are added one at a time.",
-                cause=f"What was given is {constraints!r}.",
+                "The argument is not a mapping with one constraint.",
+                cause=f"The argument is {constraints!r}.",
                 fix="Pass a single entry, such as {'positive': 'amount > 0'}.",
             )
         ((key, value),) = constraints.items()
@@ -274,7 +278,7 @@ class TableAlterer:
     def add_feature(
         self, name: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
-        """Let the table support a feature, such as `vacuumProtocolCheck`, without turning anything on."""
+        """Add a feature such as `vacuumProtocolCheck` to the protocol, without enabling anything."""
         name = require_string(name, what="name of a feature")
         return self._adopt(of_features.add_feature(self._current(), name, properties=commit_properties))
 
@@ -284,13 +288,13 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Cluster the table by up to four columns, a name or path each; None by nothing.
+        """Cluster the table by up to four columns, each given by a name or path. None ends the clustering.
 
-        No file is rewritten. Writers that are under way are told of a conflict, since they took statistics by
-        the former columns.
+        No file is rewritten. Concurrent writers get a conflict, because they collected statistics for the
+        former columns.
         """
-        named = None if columns is None else column_paths(columns)
-        return self._adopt(of_clustering.cluster_by(self._current(), named, properties=commit_properties))
+        paths = None if columns is None else column_paths(columns)
+        return self._adopt(of_clustering.cluster_by(self._current(), paths, properties=commit_properties))
 
     def set_domain_metadata(
         self,
@@ -299,7 +303,7 @@ class TableAlterer:
         *,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Set a metadata domain of your own; names that begin with `delta.` are the protocol's."""
+        """Set a user-defined metadata domain. Names that begin with `delta.` belong to the protocol."""
         domain = require_string(domain, what="metadata domain")
         configuration = require_string(configuration, what="configuration of a domain")
         return self._adopt(
@@ -311,7 +315,7 @@ class TableAlterer:
     def remove_domain_metadata(
         self, domain: str, *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
-        """Take a metadata domain of your own away."""
+        """Remove a user-defined metadata domain."""
         domain = require_string(domain, what="metadata domain")
         return self._adopt(
             of_domains.remove_domain_metadata(self._current(), domain, properties=commit_properties)

@@ -1,9 +1,9 @@
-"""UPDATE: rows that match a predicate get new values in some columns, in one commit.
+"""UPDATE: assigns new values to columns of the rows that match a predicate, in one commit.
 
-The updated rows are written to new files, with the row ids that they have. Where the table asks for deletion
-vectors the old rows go by them, else the other rows of a file are copied (`row_statement`). A table with a
-change data feed gets each row as it was and as it is, since the log's words about files would tell of rows
-that were deleted and inserted (PROTOCOL.md, "Change Data Files").
+The updated rows are written to new files with their row ids. When the table enables deletion vectors, the old
+rows are deleted by them. Otherwise the other rows of a file are copied (`row_statement`). A table with a
+change data feed gets each row before and after the update in change data files, because the `add` and
+`remove` actions would report deleted and inserted rows (PROTOCOL.md, "Change Data Files").
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateResult(RowStatementResult):
-    """What an UPDATE did.
+    """The result of an UPDATE.
 
     Its metrics are num_updated_rows, num_copied_rows, num_added_files, num_removed_files, scan_time_ms,
-    rewrite_time_ms, execution_time_ms and num_deletion_vectors_added. A row to which the value was assigned
-    that it had counts as updated.
+    rewrite_time_ms, execution_time_ms and num_deletion_vectors_added. A row whose values do not change counts
+    as updated too.
     """
 
 
@@ -52,38 +52,41 @@ def update_rows(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> UpdateResult:
-    """Assign values to columns of the rows for which a predicate is true; where it is null, a row stays.
+    """Assign values to columns of the rows for which a predicate is true. Other rows are not changed.
 
-    All values are worked out from the row as it was. Generated columns to which nothing is assigned are
-    computed anew, others are checked; a partition column may be assigned, and the row moves. When the commit
-    does not happen, the new files are deleted unless it cannot be told whether it happened.
+    All values are computed from the old row. Generated columns are computed again when nothing is assigned to
+    them, otherwise the assigned values are checked. When a partition column is assigned, the row moves to
+    another partition. After a failed commit the new files are deleted, unless it is not known whether the
+    commit landed.
 
     Args:
-        snapshot: the state that the statement is based on.
-        updates: by column, or by the path of a nested field, Spark SQL text, a tree or a Python value that
-            is no text.
-        predicate: Spark SQL text or a tree; None is every row.
-        new_values: by column, Python values.
+        snapshot: the version that the statement is based on.
+        updates: by column, or by the path of a nested field: SQL text of Spark, a tree, or a Python value
+            that is not a string.
+        predicate: SQL text of Spark or a tree; None stands for every row.
+        new_values: Python values by column.
         allowed_roots: see `Scan`.
         properties: provenance, idempotency key and limits of the commit.
-        target_file_size_bytes: of new files; the table's when None.
-        observer: sees the commit's phases.
-        clock: where time comes from.
+        target_file_size_bytes: the size of new files; the table's size when None.
+        observer: is called at each phase of the commit.
+        clock: the source of time.
 
-    Cost: see `find_rows`; then each file with matching rows is read once more in all columns, and its
-    updated rows are written, without vectors all of its rows. With vectors one more object is written, or
-    none where all files go as a whole. A change data feed has each updated row written twice more.
+    Cost: see `find_rows`. Then all columns of each file with matching rows are read once more. If the table
+    enables deletion vectors, the updated rows are written, and one more object unless only whole files are
+    removed. Otherwise all rows of these files are written. For a change data feed each updated row is written
+    twice more.
 
     Raises:
-        ConfigurationError: nothing is assigned, or one column twice.
+        ConfigurationError: nothing is assigned, or a column is assigned twice.
         ExpressionError: the predicate or an assignment is invalid, does not fit the schema, or fails on a
-            row; a value is none of its column's type.
+            row; or a value does not fit its column's type.
         SchemaMismatchError: an identity column is assigned.
-        ConstraintViolationError: a row would break a constraint, NOT NULL or a generated column; shows it.
-        InvalidTableError: the table is append-only; or a file cannot be read.
-        UnsupportedTableFeatureError: the table needs what is not written; no file was.
-        ConcurrentModificationError: another writer has changed or added such rows; nothing was written.
-        CommitStateUnknownError: the store never said whether the commit landed; files were kept.
+        ConstraintViolationError: a row would violate a constraint, NOT NULL or a generated column. The error
+            shows the row.
+        InvalidTableError: the table is append-only, or a file cannot be read.
+        UnsupportedTableFeatureError: the table needs an unsupported feature. No file was written.
+        ConcurrentModificationError: another writer changed or added matching rows. Nothing was committed.
+        CommitStateUnknownError: it is not known whether the commit landed. The written files were kept.
     """
     statement = RowStatement(
         snapshot=snapshot,
@@ -119,11 +122,11 @@ def _changed(
     pipeline: RowPipeline,
 ) -> ChangedFiles:
     snapshot, plan = statement.snapshot, statement.plan
-    tells = records_changes(snapshot.protocol, snapshot.metadata)
+    writes_changes = records_changes(snapshot.protocol, snapshot.metadata)
     copies = not statement.uses_deletion_vectors
-    # Copied rows keep what they have, and a change data feed tells what rows were.
-    unread = frozenset[str]() if copies or tells else assignments.unread
-    differing = assignments.columns | {column.name for column in plan.generated}
+    # Copied rows keep their values, and a change data feed contains the old values.
+    unread = frozenset[str]() if copies or writes_changes else assignments.unread
+    changed_columns = assignments.columns | {column.name for column in plan.generated}
 
     def write(matches: Sequence[FileMatch]) -> WrittenGroup:
         rows = statement.matched_rows(predicate, alone=len(matches) == len(found.matches), unread=unread)
@@ -139,9 +142,9 @@ def _changed(
                         files.write(batch)
                         continue
                     new = pipeline.updated_rows(assignments.apply(old))
-                    files.write(with_rows(batch, matching, new, columns=differing))
+                    files.write(with_rows(batch, matching, new, columns=changed_columns))
                     updated_rows += new.num_rows
-                    if tells:
+                    if writes_changes:
                         changes.write(old.columns, Change.BEFORE_UPDATE)
                         changes.write(new.columns, Change.AFTER_UPDATE)
             return WrittenGroup(
@@ -158,7 +161,7 @@ def _changed(
 
 
 def _batches(rows: MatchedRows, match: FileMatch, *, copies: bool) -> Iterator[tuple[RowBatch, Mask]]:
-    """The rows of a file that are written anew, and which of them match: all, where no others are copied."""
+    """The rows of a file to write, with a mask of the matching ones. Other rows only when rows are copied."""
     if copies:
         yield from rows.marked(match)
         return

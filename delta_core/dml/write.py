@@ -1,4 +1,4 @@
-"""`write_deltalake`: Arrow data into a table, in one commit."""
+"""`write_deltalake`: writes Arrow data to a table in one commit."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ SchemaMode = Literal["merge", "overwrite"]
 PartitionOverwriteMode = Literal["static", "dynamic"]
 
 HANDLE_MAX_AGE_MS = 60_000
-"""An open table that has not looked at the log for this long does so before an append."""
+"""An open table that last read the log longer ago than this reads it again before an append."""
 
 
 class TableHandle(Protocol):
-    """An open table that follows the writes made through it."""
+    """An open table that shows the new version after each write through it."""
 
     @property
     def store(self) -> LogStore:
@@ -62,20 +62,20 @@ class TableHandle(Protocol):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The state that the handle shows."""
+        """The version that the handle shows."""
         ...
 
     @property
     def known_at_ms(self) -> int:
-        """When the state was last known to be the newest, in epoch milliseconds."""
+        """When the snapshot was last known to be the newest, in milliseconds since the epoch."""
         ...
 
     def update_incremental(self) -> None:
-        """Show the newest state."""
+        """Load the newest version."""
         ...
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Show this state from now on."""
+        """Show this version from now on."""
         ...
 
 
@@ -102,51 +102,53 @@ def write_deltalake(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Committed | None:
-    """Write Arrow data to a table in one commit; the table is created when there is none.
+    """Write Arrow data to a table in one commit. The table is created when it does not exist.
 
-    Readers see all of the rows or none. The three rules hold: a column that the table does not have is
-    refused, another type is refused unless it widens without loss, a missing column is null.
+    Readers see all of the rows or none. Three rules apply to the schema: a column that the table does not
+    have is refused, another type is refused unless it widens without loss, and a missing column is null.
 
     Args:
-        table_or_uri: where; an open `DeltaTable` saves reading the log and shows the new version after.
+        table_or_uri: the location, or an open `DeltaTable`. An open table saves reading the log, and shows
+            the new version afterwards.
         data: a pyarrow Table, RecordBatch or RecordBatchReader (streamed, in bounded memory), any object
             with the Arrow C interface, such as a data frame of pandas or polars, or a list of such parts with
             the same columns.
         mode: what to do when the table exists: `error`, `append`, `overwrite` its rows, or `ignore`.
-        partition_by: partition columns of a new table; checked against an existing one.
-        cluster_by: up to four clustering columns of a new table, a name or path each; checked against an
-            existing one.
+        partition_by: partition columns of a new table. For an existing table they must match.
+        cluster_by: up to four clustering columns of a new table, each given by a name or path. For an
+            existing table they must match.
         schema_mode: `merge` adds the data's new columns; `overwrite`, with mode `overwrite` and no
             predicate, replaces the schema.
         predicate: with mode `overwrite`, replace only the rows that match (replaceWhere); every written
             row must match too.
-        partition_overwrite_mode: with mode `overwrite`, `dynamic` replaces the rows of exactly those
-            partitions in which there are new rows; no rows replace nothing. The table must be partitioned.
+        partition_overwrite_mode: with mode `overwrite`, `dynamic` replaces the rows of exactly the partitions
+            that have new rows. Empty data replaces nothing. The table must be partitioned.
         configuration: table properties of a new table.
         commit_properties: provenance, idempotency key and limits of the commit.
-        storage_options: for the store.
-        name: of a new table.
-        description: of a new table.
-        target_file_size: bytes at which a data file is closed; the table's target when None.
-        max_rows_per_file: rows at which a data file is closed.
-        compression: of the data files; None takes the table's (`delta.parquet.compression.codec`).
-        txn: idempotency key, `(app_id, version)`; the same as `commit_properties.txn`. A key whose
-            application has this version or a later one in the table is already applied.
-        observer: sees the phases of the commit.
-        clock: where time comes from.
+        storage_options: options of the store.
+        name: the name of a new table.
+        description: the description of a new table.
+        target_file_size: the size in bytes at which a data file is closed; the table's target when None.
+        max_rows_per_file: the number of rows at which a data file is closed.
+        compression: the compression of the data files; None takes the table's
+            (`delta.parquet.compression.codec`).
+        txn: idempotency key, `(app_id, version)`; the same as `commit_properties.txn`. The key is already
+            applied when the table has its application id at this version or a later one.
+        observer: is called at each phase of the commit.
+        clock: the source of time.
 
     Returns:
-        The commit, with the new snapshot; `AlreadyApplied` when the idempotency key was there before;
+        The commit, with the new snapshot; `AlreadyApplied` when the table already had the idempotency key;
         None when mode is `ignore` and the table exists.
 
     Raises:
-        TableExistsError: mode is `error` and there is a table, without the idempotency key.
+        TableExistsError: mode is `error`, and the table exists without the idempotency key.
         SchemaError: the data does not fit.
-        UnsupportedTableFeatureError: the table needs a feature that is not written; no file was.
-        ConstraintViolationError: rows break a constraint or the predicate.
-        ConcurrentModificationError: another writer's commit conflicts; nothing was written.
-        CommitStateUnknownError: the store never said whether the commit landed; files were kept.
-        ConfigurationError: arguments that contradict each other.
+        UnsupportedTableFeatureError: the table needs an unsupported feature. No file was written.
+        ConstraintViolationError: rows violate a constraint or the predicate.
+        ConcurrentModificationError: another writer's commit conflicts. Nothing was committed.
+        CommitStateUnknownError: it is not known whether the commit landed. The written files were kept.
+        ConfigurationError: the arguments contradict each other.
     """
     _check_arguments(mode, schema_mode, predicate, partition_overwrite_mode)
     properties = _with_key(commit_properties, txn)
@@ -154,16 +156,18 @@ def write_deltalake(
     if snapshot is not None:
         if mode == "ignore":
             return None
-        found = already_applied(snapshot, properties.txn)
-        if found is not None:
-            return AlreadyApplied(version=snapshot.version, attempts=0, snapshot=snapshot, transaction=found)
+        recorded = already_applied(snapshot, properties.txn)
+        if recorded is not None:
+            return AlreadyApplied(
+                version=snapshot.version, attempts=0, snapshot=snapshot, transaction=recorded
+            )
         if mode == "error":
             raise TableExistsError(
-                f"There is already a Delta table at {store.uri}.",
-                cause="mode is 'error', the default.",
+                f"A Delta table already exists at {store.uri}.",
+                cause="The mode is 'error', the default.",
                 fix="Use mode='append' or mode='overwrite' to write to it.",
             )
-        # The commit asks again; here it saves writing files that could not be committed.
+        # The commit checks this again. The check here avoids writing files that could not be committed.
         snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS)
     rows = as_rows(data)
     definition = TableDefinition(
@@ -205,10 +209,10 @@ def write_deltalake(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Write:
-    """One call's rows and wishes, for as many attempts as they take.
+    """The rows and arguments of one call, for all of its attempts.
 
     Attributes:
-        may_be_behind: whether the snapshot is what an open table shows, and the log has not been asked.
+        may_be_behind: whether the snapshot comes from an open table and may be older than the log.
     """
 
     store: LogStore
@@ -224,9 +228,10 @@ class _Write:
     may_be_behind: bool
 
     def run(self, snapshot: Snapshot | None, known_at_ms: int) -> Committed:
-        """Write and commit; rows with generated numbers anew where another writer took the numbers first.
+        """Write and commit. Try again when another writer only advanced identity columns.
 
-        A stream is read once: its conflict is the caller's, as every other conflict is.
+        The rows are then written again with new identity values. A stream can be read only once, so its
+        conflict is raised, like every other conflict.
         """
         attempts = Attempts(properties=self.properties, clock=self.clock)
         for attempt in attempts:
@@ -235,7 +240,7 @@ class _Write:
             except SchemaError:
                 if snapshot is None or not self.may_be_behind:
                     raise
-                # What does not fit the table as it was opened may fit it as it is.
+                # Data that does not fit the opened version may fit the newest version.
                 newer = snapshot.refresh()
                 if newer.version == snapshot.version:
                     raise
@@ -262,11 +267,11 @@ class _Write:
         raise AssertionError("the last attempt returns or raises")
 
     def _applied(self, snapshot: Snapshot, attempts: int) -> AlreadyApplied | None:
-        found = already_applied(snapshot, self.properties.txn)
-        if found is None:
+        recorded = already_applied(snapshot, self.properties.txn)
+        if recorded is None:
             return None
         return AlreadyApplied(
-            version=snapshot.version, attempts=attempts, snapshot=snapshot, transaction=found
+            version=snapshot.version, attempts=attempts, snapshot=snapshot, transaction=recorded
         )
 
     def _planned(self, snapshot: Snapshot | None) -> MetadataUpdate:
@@ -331,30 +336,31 @@ def _open(
         store = open_store(table_or_uri, storage_options=storage_options, clock=clock)
         return None, store, _latest(store, clock), known_at_ms
     handle = open_handle(table_or_uri, storage_options)
-    # An append does not depend on the rows that the table has, so it can start from what the handle
-    # shows; whatever replaces rows should replace those of today.
-    # A clock that was set back says nothing of how old that is.
+    # An append does not depend on the table's rows, so it can start from the version that the handle shows.
+    # Other modes must replace the rows of the newest version.
+    # After a clock was set back, the age of the version is not known.
     if mode != "append" or not 0 <= known_at_ms - handle.known_at_ms <= HANDLE_MAX_AGE_MS:
         handle.update_incremental()
     return handle, handle.store, handle.snapshot, handle.known_at_ms
 
 
 def open_handle(table: TableHandle, storage_options: Mapping[str, str] | None) -> TableHandle:
-    """The open table.
+    """Return the argument when it is an open table.
 
     Raises:
-        ConfigurationError: it is none, or there are storage options, which its store has already.
+        ConfigurationError: the argument is not an open table, or storage options are given. An open table
+            already has a store with options.
     """
     if not hasattr(table, "known_at_ms"):
         kind = type(table)
         raise ConfigurationError(
-            f"A {kind.__name__} is no table.",
-            cause=f"It is a {kind.__module__}.{kind.__qualname__}.",
+            f"A {kind.__name__} is not a Delta table.",
+            cause=f"The argument is of type {kind.__module__}.{kind.__qualname__}.",
             fix="Pass a path, a URI or an open delta_core.DeltaTable.",
         )
     if storage_options:
         raise ConfigurationError(
-            "Storage options cannot be changed on an open table.", fix="Pass the URI, or leave them out."
+            "Storage options cannot be changed on an open table.", fix="Pass the URI, or omit the options."
         )
     return table
 
@@ -383,7 +389,7 @@ def _with_key(properties: CommitProperties, txn: IdempotencyKey | None) -> Commi
         return properties
     if properties.txn is not None:
         raise ConfigurationError(
-            "Two idempotency keys were given.", fix="Pass txn or commit_properties.txn, not both."
+            "Two different idempotency keys were passed.", fix="Pass txn or commit_properties.txn, not both."
         )
     return replace(properties, txn=txn)
 
@@ -393,33 +399,34 @@ def _check_arguments(
 ) -> None:
     if mode not in ("error", "append", "overwrite", "ignore"):
         raise ConfigurationError(
-            f"There is no write mode {mode!r}.", fix="Use 'error', 'append', 'overwrite' or 'ignore'."
+            f"{mode!r} is not a write mode.", fix="Use 'error', 'append', 'overwrite' or 'ignore'."
         )
     if schema_mode not in (None, "merge", "overwrite"):
         raise ConfigurationError(
-            f"There is no schema mode {schema_mode!r}.", fix="Use 'merge', 'overwrite' or None."
+            f"{schema_mode!r} is not a schema mode.", fix="Use 'merge', 'overwrite' or None."
         )
     if partition_overwrite_mode not in ("static", "dynamic"):
         raise ConfigurationError(
-            f"There is no partition overwrite mode {partition_overwrite_mode!r}.",
+            f"{partition_overwrite_mode!r} is not a partition overwrite mode.",
             fix="Use 'static' or 'dynamic'.",
         )
     if partition_overwrite_mode == "dynamic" and (
         mode != "overwrite" or predicate is not None or schema_mode == "overwrite"
     ):
         raise ConfigurationError(
-            "Partitions are replaced by mode='overwrite' without a predicate, and keep their schema.",
-            cause="The new rows themselves say what they replace.",
-            fix="Pass mode='overwrite' alone, or leave partition_overwrite_mode out.",
+            "partition_overwrite_mode='dynamic' does not fit the other arguments.",
+            cause="It needs mode='overwrite' without a predicate and without schema_mode='overwrite'. The "
+            "new rows determine the partitions that are replaced.",
+            fix="Pass only mode='overwrite' with it, or omit partition_overwrite_mode.",
         )
     if predicate is not None and mode != "overwrite":
         raise ConfigurationError(
-            "A predicate says which rows to replace, so it needs mode='overwrite'.",
-            fix="Pass mode='overwrite', or leave the predicate out.",
+            "A predicate selects the rows to replace, so it needs mode='overwrite'.",
+            fix="Pass mode='overwrite', or omit the predicate.",
         )
     if schema_mode == "overwrite" and (mode != "overwrite" or predicate is not None):
         raise ConfigurationError(
             "The schema can only be overwritten together with all rows.",
-            cause="Rows that stay would not fit the new schema.",
+            cause="Rows that are kept would not fit the new schema.",
             fix="Use mode='overwrite' without a predicate, or schema_mode='merge'.",
         )

@@ -1,10 +1,11 @@
 """Every error that deltaward raises, in one hierarchy.
 
-Two questions decide what a caller does, so each class answers both: may the same call succeed if made again
-(`retryable`), and did another writer win (`conflict`). Callers decide by class or flag, never by text.
+Callers decide by class or flag, never by the message. Each class states whether the same call may succeed
+when it is repeated (`retryable`), and whether another writer won (`conflict`).
 
-A message says what is wrong, why, and what to do about it: `problem`, `cause`, `fix`. Names and paths in it
-may be those of a hostile table, so it is one line that cannot drive a terminal.
+A message has three parts: what is wrong (`problem`), why (`cause`), and what to do about it (`fix`). A
+message may contain names and paths of a hostile table, so it is one line without terminal control
+characters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What all errors share: problem, cause and fix, a code, and two flags to decide by."""
+"""The base classes of all errors: problem, cause and fix, a code, and two flags."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class DeltaError(Exception):
     """Base of all errors of deltaward.
 
     Attributes:
-        problem, cause, fix: the message's parts, control characters in them shown as escapes.
+        problem, cause, fix: the parts of the message, with control characters shown as escapes.
         code: stable machine-readable name; goes into `JobResult.error.code`.
         retryable: True when repeating the same call later can succeed.
         conflict: True when a concurrent writer's commit is the reason.
@@ -40,41 +40,41 @@ class DeltaError(Exception):
         return (_rebuild, (type(self), self.problem, self.cause, self.fix))
 
 
-def escape_control_characters(text: str) -> str:
-    """The text with control and bidirectional-override characters as escapes.
+def escape_control_characters(string: str) -> str:
+    """The string with control and bidirectional-override characters as escapes.
 
-    Table contents reach messages and the log; they must not forge lines or drive a terminal. What is escaped
-    already stays as it is, so messages may hold others.
+    Table contents reach messages and the log. They must not forge lines or drive a terminal. Escapes that
+    the string already contains stay as they are, so one message may quote another.
     """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    if string.isprintable():
+        return string
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in string)
 
 
 def described(error: BaseException) -> str:
-    """The class and the text of any exception, also of one that has no text."""
+    """The class and the message of any exception, also of one without a message."""
     try:
-        text = str(error)
-    except Exception:  # whoever wrote the exception may have written its text wrong
-        text = "(its text cannot be had)"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+        string = str(error)
+    except Exception:  # the class of the exception may define a `__str__` that fails
+        string = "(its message is not available)"
+    return f"{type(error).__name__}: {string}" if string else type(error).__name__
 
 
 class UnexpectedError(DeltaError):
-    """Something failed in a way that is not foreseen; the message says what was raised, `__cause__` is it."""
+    """An unforeseen failure. The message names the original exception, which is the `__cause__`."""
 
     code = "UNEXPECTED_ERROR"
 
 
 class DeltaWarning(UserWarning):
-    """Something went wrong that the library could work around; the message says what and how."""
+    """A problem that the library worked around. The message states the problem and the workaround."""
 
 
-def _shortened(text: str) -> str:
+def _shortened(string: str) -> str:
     """A part of a message, which may quote a value of any length."""
-    if len(text) <= _MOST_CHARACTERS:
-        return text
-    return f"{text[:_MOST_CHARACTERS]}... ({len(text)} characters)"
+    if len(string) <= _MOST_CHARACTERS:
+        return string
+    return f"{string[:_MOST_CHARACTERS]}... ({len(string)} characters)"
 
 
 def _rebuild(cls: type[DeltaError], problem: str, cause: str, fix: str) -> DeltaError:

@@ -1,4 +1,4 @@
-"""Errors of commits: refused, unknown, or lost to another writer."""
+"""Errors of commits: refused, with an unknown outcome, or lost to another writer."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from delta_core.errors.base import DeltaError
 
 
 class CommitError(DeltaError):
-    """A commit did not happen."""
+    """The commit did not succeed."""
 
     code = "COMMIT_ERROR"
 
 
 class CommitRejectedError(CommitError):
-    """The store refused the commit and it cannot land later."""
+    """The store refused the commit. The commit cannot take effect later."""
 
     code = "COMMIT_REJECTED"
 
 
 class CommitStateUnknownError(CommitError):
-    """Whether the commit landed cannot be told; its data files were kept.
+    """It is not known whether the commit took effect. Its data files were kept.
 
-    A commit with an idempotency key is simply made again with the same key. Of another, look the transaction
-    id up in the log first; docs/writing.md says how, and when its absence is final.
+    Repeat a commit that has an idempotency key with the same key. Without a key, look up the transaction id
+    in the log first; docs/writing.md describes how, and when the absence of the id is final.
 
     Attributes:
-        txn_id: `commitInfo.txnId` of the commit; empty when the raiser does not know it.
-        version: the version that it would be; None when the raiser does not know it.
+        txn_id: `commitInfo.txnId` of the commit; empty when it is not known.
+        version: the version that the commit tried to create; None when it is not known.
     """
 
     code = "COMMIT_STATE_UNKNOWN"
@@ -43,7 +43,7 @@ class CommitStateUnknownError(CommitError):
 
 
 class MaxCommitAttemptsError(CommitError):
-    """Other writers won every attempt until the limit."""
+    """Other writers won every attempt up to the limit."""
 
     code = "MAX_COMMIT_ATTEMPTS"
     retryable = True

@@ -1,4 +1,4 @@
-"""Errors of what a caller says: schemas, rows, expressions, configuration."""
+"""Errors in what a caller passes: schemas, rows, expressions, configuration."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class ConstraintViolationError(DeltaError):
 
 
 class InputDataError(DeltaError):
-    """The rows to be written could not be read from where they come; nothing of them was committed."""
+    """The source of the rows to be written failed. None of the rows were committed."""
 
     code = "INPUT_DATA_FAILED"
 
 
 def unreadable_data(error: Exception) -> InputDataError:
-    """The error for rows whose source raised something: a file, a query, a caller's generator."""
+    """The error for a source of rows that raised an exception: a file, a query, a caller's generator."""
     return InputDataError(
         "The rows to be written could not be read.",
-        cause=f"Their source raised {described(error)}",
-        fix="Mend the source and write again; nothing of the write is visible.",
+        cause=f"The source of the rows raised {described(error)}",
+        fix="Repair the source and write again. Nothing was committed.",
     )
 
 
@@ -63,7 +63,7 @@ class ConfigurationError(DeltaError):
 
 
 class InvalidUriError(ConfigurationError):
-    """The URI names no supported store."""
+    """No store supports the URI, or the URI is not valid."""
 
     code = "INVALID_URI"
 

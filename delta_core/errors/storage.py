@@ -6,7 +6,7 @@ from delta_core.errors.base import DeltaError
 
 
 class StorageError(DeltaError):
-    """The store failed; nothing is known to be wrong with the table."""
+    """The store failed. The error does not mean that the table is damaged."""
 
     code = "STORAGE_ERROR"
     retryable = True
@@ -20,14 +20,14 @@ class ObjectNotFoundError(StorageError):
 
 
 class ObjectExistsError(StorageError):
-    """A create-only write found the name taken. Proves nothing about whose object it is."""
+    """The name of a create-only write is taken. The error does not show who created the object."""
 
     code = "OBJECT_EXISTS"
     retryable = False
 
 
 class AmbiguousWriteError(StorageError):
-    """A create-only write failed in a way that leaves open whether it landed."""
+    """A create-only write failed, and it is not known whether the object was created."""
 
     code = "AMBIGUOUS_WRITE"
 
@@ -40,30 +40,30 @@ class StorePermissionError(StorageError):
 
 
 class WriteRefusedError(StorageError):
-    """The store cannot carry out a write, such as into a bucket that is not there. Nothing was created."""
+    """The store cannot carry out a write, such as into a bucket that does not exist. Nothing was created."""
 
     code = "WRITE_REFUSED"
     retryable = False
 
 
 class StorageFullError(WriteRefusedError):
-    """There is no room left, or a quota is used up: nothing was created; once there is room it works."""
+    """The disk is full or a quota is used up. Nothing was created. A retry can succeed once space is free."""
 
     code = "STORAGE_FULL"
     retryable = True
 
 
 class NotWrittenError(StorageError):
-    """A write failed before anything could take effect: nothing was written, nor will be later.
+    """A write failed before it could take effect: nothing was written, and nothing will be written later.
 
-    The same call may succeed. Of a failure that leaves any doubt, `AmbiguousWriteError` is raised.
+    The same call may succeed. A failure with any doubt about its effect raises `AmbiguousWriteError` instead.
     """
 
     code = "NOT_WRITTEN"
 
 
 class NameBlockedError(StorageError):
-    """A name is taken by something that is no object, such as a directory. Nothing was created."""
+    """Something other than an object, such as a directory, has the name. Nothing was created."""
 
     code = "NAME_BLOCKED"
     retryable = False
@@ -77,7 +77,7 @@ class UnsafeStoreError(StorageError):
 
 
 class StoreContractError(StorageError):
-    """A store does not keep what `LogStore` promises; raised by the checks of `delta_core.conformance`."""
+    """A store breaks the contract of `LogStore`. Raised by the checks of `delta_core.conformance`."""
 
     code = "STORE_CONTRACT_BROKEN"
     retryable = False

@@ -1,4 +1,4 @@
-"""Errors of tables as they are stored: their logs, versions, protocols."""
+"""Errors of stored tables: their logs, versions and protocols."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from delta_core.errors.storage import StorageError
 
 
 class InvalidTableError(DeltaError):
-    """The table, as stored, cannot be read as asked."""
+    """The stored table cannot be read as requested."""
 
     code = "INVALID_TABLE"
 
 
 class TableNotFoundError(InvalidTableError):
-    """There is no Delta table at the URI."""
+    """The URI does not contain a Delta table."""
 
     code = "TABLE_NOT_FOUND"
 
 
 class TableExistsError(InvalidTableError):
-    """A table is already there and the call asked to create one."""
+    """A call should create a table where one exists already."""
 
     code = "TABLE_EXISTS"
 
 
 class VersionNotFoundError(InvalidTableError):
-    """The version, or a version for the timestamp, is not (or no longer) in the log."""
+    """The log does not contain the version, or a version for the timestamp, or no longer contains it."""
 
     code = "VERSION_NOT_FOUND"
 
@@ -43,7 +43,7 @@ class LogGapError(InvalidTableError):
 
 
 class StaleListingError(StorageError):
-    """A store with weak listings shows less of a table than it has shown before."""
+    """The listing of an eventually consistent store contains less of a table than an earlier listing."""
 
     code = "STALE_LISTING"
     retryable = True
@@ -56,13 +56,13 @@ class MissingDataFileError(InvalidTableError):
 
 
 class TableChangedError(InvalidTableError):
-    """Rows were changed or removed where only new ones can be told from what was there before."""
+    """Rows were changed or removed, so a reader of appended rows or of changes cannot continue."""
 
     code = "TABLE_CHANGED"
 
 
 class RowTrackingDisabledError(InvalidTableError):
-    """Ids or versions of rows were asked for, and the table does not keep them."""
+    """Row ids or row commit versions were requested, but row tracking is not enabled on the table."""
 
     code = "ROW_TRACKING_DISABLED"
 
@@ -74,7 +74,7 @@ class PathEscapeError(InvalidTableError):
 
 
 class ProtocolError(DeltaError):
-    """The table needs something that this library does not do."""
+    """The table requires something that this library does not support."""
 
     code = "PROTOCOL_ERROR"
 
@@ -86,12 +86,12 @@ class UnsupportedTableFeatureError(ProtocolError):
 
 
 class FeatureRemovalError(ProtocolError):
-    """A table feature cannot be dropped now; the message says what still needs it."""
+    """A table feature cannot be dropped now. The message states what still needs it."""
 
     code = "FEATURE_REMOVAL_REFUSED"
 
 
 class IcebergCompatibilityError(ProtocolError):
-    """A commit would break what `icebergCompatV1` or `icebergCompatV2` promises."""
+    """A commit would violate a rule of `icebergCompatV1` or `icebergCompatV2`."""
 
     code = "ICEBERG_COMPATIBILITY"

@@ -6,13 +6,13 @@ from delta_core.errors.base import DeltaError
 
 
 class MaintenanceError(DeltaError):
-    """A maintenance operation cannot run as asked."""
+    """A maintenance operation cannot run as requested."""
 
     code = "MAINTENANCE_ERROR"
 
 
 class RetentionTooShortError(MaintenanceError):
-    """The retention asked for could delete files that readers or writers still need."""
+    """The requested retention could delete files that readers or writers still need."""
 
     code = "RETENTION_TOO_SHORT"
 
@@ -24,20 +24,20 @@ class RestoreError(MaintenanceError):
 
 
 class RestorePlanOutdatedError(RestoreError):
-    """The table has versions that the restore's plan, which someone may have approved, did not see."""
+    """The table has commits that are newer than the restore's plan, which may have been approved already."""
 
     code = "RESTORE_PLAN_OUTDATED"
     conflict = True
 
 
 class CloneError(MaintenanceError):
-    """A table cannot be cloned to where it was asked to be."""
+    """A table cannot be cloned to the requested location."""
 
     code = "CLONE_REFUSED"
 
 
 class CloneDivergedError(CloneError):
-    """The target has a version that the source does not have, so the source's history is not its own."""
+    """The target has a version that the source does not have: the histories have diverged."""
 
     code = "CLONE_DIVERGED"
     conflict = True
@@ -52,13 +52,13 @@ class CloneOutdatedError(CloneError):
 
 
 class VerificationError(MaintenanceError):
-    """What was done does not match what was planned."""
+    """The result of an operation does not match its plan."""
 
     code = "VERIFICATION_FAILED"
 
 
 class JobError(DeltaError):
-    """A job cannot be run or did not succeed."""
+    """A job cannot run or did not succeed."""
 
     code = "JOB_ERROR"
 
@@ -70,43 +70,43 @@ class InvalidJobSpecError(JobError):
 
 
 class JobFailedError(JobError):
-    """The job ran and failed; its result holds the error."""
+    """The job ran and failed. Its result contains the error."""
 
     code = "JOB_FAILED"
 
 
 class QualitySuiteError(JobError):
-    """A suite of expectations cannot be checked as it is; names the expectation."""
+    """A suite of expectations is not valid. The message names the expectation."""
 
     code = "INVALID_QUALITY_SUITE"
 
 
 class QualityGateError(JobError):
-    """The data does not meet its suite of expectations; nothing of it was published."""
+    """The data does not meet its suite of expectations. None of it was published."""
 
     code = "QUALITY_GATE_FAILED"
 
 
 class LeaseError(DeltaError):
-    """A lease or a reader's pin cannot be had or kept."""
+    """A lease or a reader's pin cannot be acquired or kept."""
 
     code = "LEASE_ERROR"
 
 
 class LeaseHeldError(LeaseError):
-    """Another holder has the lease; the message says who, and when it ends."""
+    """Another holder has the lease. The message names the holder and the time when the lease ends."""
 
     code = "LEASE_HELD"
     retryable = True
 
 
 class LeaseLostError(LeaseError):
-    """The lease ended or was taken over while its holder worked; nothing was committed since."""
+    """The lease ended or was taken over while its holder worked. Nothing was committed after that."""
 
     code = "LEASE_LOST"
 
 
 class LeaseFileError(LeaseError):
-    """A file of a lease or a pin is damaged or of a newer format; the message names it."""
+    """A lease file or pin file is damaged or has a newer format. The message names the file."""
 
     code = "INVALID_LEASE_FILE"

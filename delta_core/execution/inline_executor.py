@@ -11,16 +11,17 @@ from delta_core.execution.limits import available_cpus
 
 
 class InlineExecutor:
-    """Runs tasks in threads; right for work that leaves the interpreter's lock, as Arrow's does.
+    """Runs tasks in threads. Suits work that releases the global interpreter lock, as Arrow's does.
 
     Args:
-        max_workers: how many tasks run side by side; None: one per processor.
+        max_workers: how many tasks run in parallel; None means one per processor.
     """
 
     def __init__(self, max_workers: int | None = None) -> None:
         if max_workers is not None and max_workers < 1:
             raise ConfigurationError(
-                f"{max_workers} workers cannot run a task", fix="give max_workers of at least 1, or None"
+                f"An executor cannot have {max_workers} workers.",
+                fix="Pass max_workers of at least 1, or None.",
             )
         self._max_workers = max_workers or available_cpus()
 
@@ -31,11 +32,11 @@ class InlineExecutor:
 
     @property
     def max_workers(self) -> int:
-        """How many tasks run side by side."""
+        """How many tasks run in parallel."""
         return self._max_workers
 
     def cores_per_task(self, tasks: int) -> int:
-        """The workers shared out among the tasks, rounded up."""
+        """The number of workers divided by the number of tasks, rounded up."""
         return max(1, -(-self._max_workers // max(1, tasks)))
 
     def map(self, function: TaskFunction, tasks: Sequence[JsonObject]) -> Iterator[tuple[int, JsonObject]]:

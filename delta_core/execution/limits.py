@@ -1,4 +1,4 @@
-"""How much of the machine a job may use: processors, memory, requests per second."""
+"""The part of the machine that a job may use: processors, memory, requests per second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNKNOWN_MEMORY_BYTES = 2 << 30
 
 
 def available_cpus(*, cgroup: Path = _CGROUP) -> int:
-    """Processors this process may use: its affinity, cut to the control group's quota. At least 1."""
+    """Processors that this process may use: its affinity, limited by the control group quota. At least 1."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _words(cgroup / "cpu.max")
     if len(quota) == 2 and quota[0] != "max":
@@ -24,7 +24,7 @@ def available_cpus(*, cgroup: Path = _CGROUP) -> int:
 
 
 def available_memory_bytes(*, cgroup: Path = _CGROUP, meminfo: Path = _MEMINFO) -> int:
-    """Memory that can still be taken, by the kernel's estimate and the control group's limit."""
+    """Memory that is still available, by the kernel's estimate and the control group's limit."""
     available = _UNKNOWN_MEMORY_BYTES
     for line in _string(meminfo).splitlines():
         if line.startswith("MemAvailable:"):
@@ -36,7 +36,7 @@ def available_memory_bytes(*, cgroup: Path = _CGROUP, meminfo: Path = _MEMINFO) 
 
 
 def workers_for(*, tasks: int, task_memory_bytes: int, memory_bytes: int, cpus: int) -> int:
-    """How many tasks may run side by side: one per processor, as long as their memory fits. At least 1."""
+    """How many tasks may run in parallel: one per processor, as long as their memory fits. At least 1."""
     fitting = memory_bytes // max(1, task_memory_bytes)
     return max(1, min(tasks, cpus, fitting))
 
@@ -47,7 +47,7 @@ class RateLimiter:
     def __init__(self, per_second: float, *, clock: Clock = SYSTEM_CLOCK) -> None:
         if per_second <= 0:
             raise ConfigurationError(
-                f"a rate of {per_second} per second is not possible", fix="give a rate above zero"
+                f"A rate of {per_second} per second is not possible.", fix="Pass a rate above zero."
             )
         self._interval_seconds = 1.0 / per_second
         self._clock = clock

@@ -1,4 +1,4 @@
-"""What a running job tells the outside: named events, in order."""
+"""The progress of a running job: named events, in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ProgressEvent:
 
     Attributes:
         name: `<step>.<moment>`, such as `data.written` or `commit.before`.
-        done, total: units of work when the step counts them (tasks, files), else None.
+        done, total: units of work (tasks, files) when the step counts them, else None.
     """
 
     name: str
@@ -28,7 +28,7 @@ class ProgressSink(Protocol):
     """Receives events; must not raise."""
 
     def emit(self, event: ProgressEvent) -> None:
-        """Take one event."""
+        """Receive one event."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Reporting progress: a sink bound to one job and one clock."""
+"""Progress reports: a sink with one job and one clock."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ EVENT_NAMES: Final = (
     "checkpoint.after",
     "job.finished",
 )
-"""The steps of a job, in order. A job leaves out the steps it does not have;
+"""The steps of a job, in order. A job leaves out the steps that it does not have.
 `rows.comparing` and `data.writing` repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressReporter:
-    """Stamps events with the job and the time and hands them to a sink.
+    """Adds the job id and the time to events and passes them to a sink.
 
-    A sink that raises loses its event and a warning is logged: telling about work never ends it.
+    When a sink raises, its event is lost and a warning is logged. A report never ends the job.
     """
 
     sink: ProgressSink = field(default_factory=NullProgress)
@@ -53,8 +53,8 @@ class ProgressReporter:
         try:
             self.sink.emit(event)
         except Exception:  # the sink's failure is not the job's
-            _LOGGER.warning("a progress sink failed", extra={"event": name}, exc_info=True)
+            _LOGGER.warning("The progress sink failed.", extra={"event": name}, exc_info=True)
 
 
 SILENT = ProgressReporter()
-"""Reports to nobody."""
+"""A reporter without a sink."""

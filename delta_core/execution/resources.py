@@ -1,4 +1,4 @@
-"""What this process has used so far."""
+"""The resources that this process has used so far."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from delta_core.storage.request_meter import METER, RequestTotals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceUsage:
-    """Processor time of this process and its ended children, the clock, the memory peak, and requests.
+    """CPU time of this process and its ended children, the clock, the peak of memory, and requests.
 
-    `store` counts what this process asked of stores, not what its children did. `peak_rss_bytes` is the
-    process's high-water mark, so a later job in one process never shows less than an earlier one.
+    `store` counts the requests of this process to stores, not those of its children. `peak_rss_bytes` is the
+    highest value since the process started, so a later job in the same process never shows less than an
+    earlier one.
     """
 
     cpu_seconds: float
@@ -25,7 +26,7 @@ class ResourceUsage:
 
 
 def resource_usage(*, clock: Clock = SYSTEM_CLOCK) -> ResourceUsage:
-    """Measure now."""
+    """The resource usage now."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     # Linux counts in KiB, macOS in bytes.
     unit_bytes = 1 if sys.platform == "darwin" else 1024

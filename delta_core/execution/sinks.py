@@ -1,4 +1,4 @@
-"""Places for progress events to go."""
+"""Sinks for progress events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def event_to_json(event: ProgressEvent) -> str:
 
 
 def event_from_json(text: str) -> ProgressEvent | None:
-    """What `event_to_json` wrote, or None when the text is no event: whoever reads a stream skips it."""
+    """The event of a line that `event_to_json` wrote, or None when the line is not an event."""
     try:
         document = json.loads(text)
         return ProgressEvent(
@@ -43,7 +43,7 @@ class JsonLinesSink:
 
     Args:
         stream: text stream to write to.
-        prefix: put before each line, to tell events from other output on the same stream.
+        prefix: put before each line, to distinguish events from other output on the same stream.
     """
 
     def __init__(self, stream: TextIO, *, prefix: str = "") -> None:
@@ -87,7 +87,7 @@ class CallbackSink:
 
 
 class TeeSink:
-    """Hands each event to several sinks, in order."""
+    """Passes each event to several sinks, in order."""
 
     def __init__(self, sinks: Sequence[ProgressSink]) -> None:
         self._sinks = tuple(sinks)

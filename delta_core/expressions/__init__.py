@@ -1,4 +1,4 @@
-"""One predicate tree: parsed from Spark SQL text, then evaluated, used for skipping, or rendered."""
+"""One predicate tree: parsed from Spark SQL, then evaluated, used for data skipping, or rendered."""
 
 from __future__ import annotations
 

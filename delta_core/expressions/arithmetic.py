@@ -35,11 +35,11 @@ _MIRRORED = {
     ComparisonOperator.GT: ComparisonOperator.LT,
     ComparisonOperator.GE: ComparisonOperator.LE,
 }
-# The greatest double has 309 digits before the point, and decimals at most 38 behind it.
+# The greatest double has 309 digits before the point, and a decimal has at most 38 after it.
 _ALL_DIGITS = Context(prec=400, rounding=ROUND_HALF_UP)
 _MOST_DIGITS_128 = 38
 _OF_NULLS = {ArithmeticOperator.DIVIDE: pa.float64()}
-# Not pa.scalar: that imports pandas where it is installed, and importing this must stay light.
+# Not pa.scalar: it imports pandas where pandas is installed, and importing this module must stay cheap.
 _NULL = pa.nulls(1, pa.bool_())[0]
 
 
@@ -49,7 +49,7 @@ def mirrored(operator: ComparisonOperator) -> ComparisonOperator:
 
 
 def compare(operator: ComparisonOperator, left: Operand, right: Operand) -> Operand:
-    """`left operator right` with SQL's nulls."""
+    """`left operator right` with SQL's treatment of nulls."""
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return _compare_with_null(operator, left, right)
     left, right = unify(left, right)
@@ -72,7 +72,7 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """The type in which values of two types are compared.
 
     Raises:
-        ExpressionError: there is none.
+        ExpressionError: the types have no common type.
     """
     if left == right:
         return left
@@ -93,14 +93,14 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     elif types.is_timestamp(left) and types.is_timestamp(right):
         return TIMESTAMP_ARROW
     raise ExpressionError(
-        f"Values of type {left} and {right} do not go together",
-        cause="Neither type holds the values of the other",
-        fix="CAST one side to the type of the other",
+        f"Values of type {left} and {right} cannot be compared or combined.",
+        cause="Neither type can hold the values of the other.",
+        fix="CAST one side to the type of the other.",
     )
 
 
 def convert(value: Operand, target: pa.DataType) -> Operand:
-    """The operand in a type from `common_type`; never changes a value but for integers near 2^63."""
+    """Convert an operand to a type from `common_type`; only integers near 2^63 may change their value."""
     source = value.type
     if source == target:
         return value
@@ -116,15 +116,15 @@ def arithmetic(operator: ArithmeticOperator, left: Operand, right: Operand) -> O
     """`left operator right` on numbers.
 
     Raises:
-        ExpressionError: a result does not fit its type, or a division by zero.
+        ExpressionError: a result does not fit its type, or a divisor is zero.
     """
     if operator == ArithmeticOperator.MULTIPLY and pa.types.is_decimal(common_type(left.type, right.type)):
-        # The product's scale is the sum of both, so neither side is brought to the other's.
+        # The scale of the product is the sum of both scales, so neither side is rescaled.
         left, right = (_exact_decimal(side) for side in (left, right))
     else:
         left, right = unify(left, right)
         if pa.types.is_decimal128(left.type) and left.type.precision == _MOST_DIGITS_128:
-            # Arrow gives a sum a digit more, whatever the values are.
+            # Arrow widens the type of a sum by one digit, even where the values do not need it.
             left, right = (_exact_decimal(side) for side in (left, right))
     if pa.types.is_null(left.type):
         return pc.cast(_nulls(left, right), _OF_NULLS.get(operator, pa.int32()))
@@ -146,9 +146,9 @@ def arithmetic(operator: ArithmeticOperator, left: Operand, right: Operand) -> O
                 return _modulo(left, right)
     except pa.ArrowInvalid as error:
         raise ExpressionError(
-            f"The result of {operator} does not fit its type {left.type}",
+            f"The result of {operator} does not fit its type {left.type}.",
             cause=str(error),
-            fix="CAST the operands to a wider type",
+            fix="CAST the operands to a wider type.",
         ) from error
 
 
@@ -156,7 +156,7 @@ def cast_value(value: Operand, target: pa.DataType) -> Operand:
     """`CAST(value AS target)`.
 
     Raises:
-        ExpressionError: a value has no counterpart in the target type.
+        ExpressionError: a value cannot be represented in the target type.
     """
     source = value.type
     types = pa.types
@@ -179,7 +179,7 @@ def cast_value(value: Operand, target: pa.DataType) -> Operand:
         if types.is_decimal(source) and types.is_integer(target):
             return pc.cast(pc.trunc(value), target)
         if types.is_decimal(source) and types.is_decimal(target) and target.scale < source.scale:
-            # Rounded up, 9.99 has a digit more than its own type holds.
+            # Rounded up, 9.99 needs one digit more than its own type holds.
             wider = pc.cast(value, pa.decimal256(source.precision + 1, source.scale))
             return pc.cast(pc.round(wider, target.scale, "half_towards_infinity"), target)
         if types.is_decimal(target) and types.is_integer(source):
@@ -193,20 +193,20 @@ def cast_value(value: Operand, target: pa.DataType) -> Operand:
         return pc.cast(value, target, safe=not types.is_floating(target))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ExpressionError(
-            f"A value of type {source} cannot be cast to {target}",
+            f"A value of type {source} cannot be cast to {target}.",
             cause=str(error),
-            fix="Filter such rows out first, or cast to another type",
+            fix="Filter out such rows first, or cast to another type.",
         ) from error
 
 
 def _require_decimal_digits(strings: Operand) -> None:
-    """Arrow reads 0x10 as 16."""
+    """Refuse hexadecimal digits: Arrow reads 0x10 as 16, Spark does not."""
     if pc.any(pc.match_substring_regex(strings, "[xX]")).as_py():
-        raise pa.ArrowInvalid("a text is no whole number in decimal digits")
+        raise pa.ArrowInvalid("a string is not an integer in decimal digits")
 
 
 def _written_out(value: Operand) -> Operand:
-    """Decimals with all of their digits, as Spark writes them; Arrow gives 0E-10."""
+    """Decimals with all of their digits, as Spark writes them; Arrow would write 0E-10."""
     if isinstance(value, pa.Scalar):
         return pa.scalar(None if value.as_py() is None else f"{value.as_py():f}", pa.string())
     encoded = value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
@@ -244,20 +244,20 @@ def _nearest_float(value: Operand, target: pa.DataType) -> Operand:
 
 
 def _shortest_decimal(value: Operand, target: pa.DataType) -> Operand:
-    """Floating-point numbers as decimals, rounded from the fewest digits that name each, as Spark does.
+    """Floating-point numbers as decimals, rounded from the shortest decimal form of each, as Spark does.
 
-    Arrow's own cast takes all the digits that a double has: of 0.1 those are 0.1000000000000000055...
+    Arrow's own cast takes all the digits of the double: for 0.1 those are 0.1000000000000000055...
     """
     wide = _as_array(pc.cast(value, pa.float64()))
     if pc.any(pc.invert(pc.is_finite(wide))).as_py():
-        raise pa.ArrowInvalid("NaN and the infinities are no decimals")
+        raise pa.ArrowInvalid("NaN and the infinities have no decimal value")
     unit = Decimal(1).scaleb(-target.scale)
     numbers = [
         None if number is None else Decimal(repr(number)).quantize(unit, context=_ALL_DIGITS)
         for number in wide.to_pylist()
     ]
-    found = pa.array(numbers, target)
-    return found[0] if isinstance(value, pa.Scalar) else found
+    decimals = pa.array(numbers, target)
+    return decimals[0] if isinstance(value, pa.Scalar) else decimals
 
 
 def _as_array(value: Operand) -> Operand:
@@ -280,7 +280,7 @@ def _compare_floats(operator: ComparisonOperator, left: Operand, right: Operand)
         return _compare_floats(mirrored(operator), right, left)
     plain = _PLAIN[operator](left, right)
     if _is_plain_number(right):
-        # Only the greater-than side sees NaN in the left operand.
+        # Only > and >= can be true for a NaN in the left operand.
         if operator in (ComparisonOperator.GT, ComparisonOperator.GE):
             return pc.or_kleene(plain, pc.is_nan(left))
         return plain
@@ -301,7 +301,7 @@ def _compare_floats(operator: ComparisonOperator, left: Operand, right: Operand)
 
 
 def _both(left: Operand, right: Operand) -> Operand:
-    """`left AND right`, null when either is null: the operands of a comparison, not of a connective."""
+    """`left AND right`, null when either is null: for the operands of a comparison, not of a connective."""
     return pc.and_(left, right)
 
 
@@ -312,20 +312,20 @@ def _is_plain_number(value: Operand) -> bool:
 def _refuse_zero_division(left: Operand, right: Operand) -> None:
     zero = pc.equal(right, pc.cast(pa.scalar(0), right.type))
     offending = pc.and_kleene(pc.fill_null(zero, ARROW_FALSE), pc.is_valid(left))
-    found = offending.as_py() if isinstance(offending, pa.Scalar) else pc.any(offending).as_py()
-    if found:
+    any_zero = offending.as_py() if isinstance(offending, pa.Scalar) else pc.any(offending).as_py()
+    if any_zero:
         raise ExpressionError(
-            "Division by zero",
-            cause="A row's divisor is zero",
-            fix="Exclude such rows before dividing, in an earlier filter",
+            "A division by zero.",
+            cause="The divisor of a row is zero.",
+            fix="Exclude such rows in an earlier filter, before the division.",
         )
 
 
 def _modulo(left: Operand, right: Operand) -> Operand:
     if pa.types.is_floating(left.type):
         return _float_modulo(left, right)
-    # Arrow divides integers towards zero, so the remainder takes the dividend's sign, as in Spark.
-    # Divided by -1 the most negative integer would overflow, though its remainder is 0.
+    # Arrow divides integers towards zero, so the remainder has the sign of the dividend, as in Spark.
+    # The most negative integer divided by -1 would overflow, although its remainder is 0.
     one = pc.cast(pa.scalar(1), right.type)
     divisor = pc.if_else(pc.equal(right, pc.cast(pa.scalar(-1), right.type)), one, right)
     safe = pc.if_else(pc.equal(divisor, pc.cast(pa.scalar(0), right.type)), one, divisor)

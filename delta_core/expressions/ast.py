@@ -1,8 +1,8 @@
 """The one predicate tree.
 
-User text is parsed into these nodes (`parse`), resolved against a schema (`typing`), and then rendered
-three ways: evaluated on Arrow data (`evaluate`), turned into a test on file statistics (`skipping`),
-written as Spark SQL (`render`). Nodes are immutable values; three-valued logic throughout.
+SQL is parsed into these nodes (`parse`) and resolved against a schema (`typing`). The nodes are then
+evaluated on Arrow data (`evaluate`), turned into a test of file statistics (`skipping`), or written as Spark
+SQL (`render`). Nodes are immutable values. Conditions have three-valued logic.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant. `data_type` is None until `typing.resolve` gives it one."""
+    """A constant. `data_type` has the value None until `typing.resolve` gives it one."""
 
     value: LiteralValue
     data_type: DataType | None = None
@@ -101,7 +101,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """`operand IN (values)`, values being literals."""
+    """`operand IN (values)`, where the values are literals."""
 
     operand: Expression
     values: tuple[Literal, ...]
@@ -109,7 +109,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    r"""`operand LIKE pattern`; `%` any run, `_` one character, `\` escapes."""
+    r"""`operand LIKE pattern`; `%` matches any characters, `_` one character, and `\` escapes."""
 
     operand: Expression
     pattern: str

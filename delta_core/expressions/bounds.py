@@ -1,7 +1,7 @@
-"""What statistics of files say about an expression: between which values it lies, and whether it is null.
+"""Bounds of expressions from file statistics: the range of an expression's values, and whether it is null.
 
-A column's minimum and maximum become those of a function of it where the function keeps the order, or
-where both are the same value. What is unknown is null.
+The bounds of a function are computed from the bounds of its column where the function preserves order, or
+where the column's minimum and maximum are equal. A null bound is unknown.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStats:
-    """What is known of one column in each file; a null entry, or None for the array, is unknown.
+    """The statistics of one column in each file; a null entry, or None for the array, is unknown.
 
     Attributes:
-        minimum: at most as great as every value. In the column's type.
-        maximum: at least as great as every value. For floating-point columns NaN counts as the greatest
-            value, so a maximum that may leave NaN out must be null.
-        null_count: number of nulls; with deletion vectors only 0 and the number of records mean
-            anything, and no more than that is used.
+        minimum: less than or equal to every value. In the column's type.
+        maximum: greater than or equal to every value. In floating-point columns NaN is the greatest value,
+            so a maximum that may ignore NaN must be null.
+        null_count: number of nulls. In a file with a deletion vector only 0 and the number of records are
+            exact, and only these two values are used.
     """
 
     minimum: pa.Array | None = None
@@ -64,9 +64,9 @@ class StatsColumns:
 
     Attributes:
         num_files: number of files.
-        num_records: rows per file, null where unknown; None when never known.
-        columns: by canonical column path.
-        partitions: typed partition values, one row per file; their columns are exact.
+        num_records: rows per file, null where unknown; None when unknown for all files.
+        columns: statistics by canonical column path.
+        partitions: typed partition values, one row per file; partition columns have exact values.
     """
 
     num_files: int
@@ -75,7 +75,7 @@ class StatsColumns:
     partitions: pa.Table | None = None
 
     def partition(self, path: tuple[str, ...]) -> pa.ChunkedArray | None:
-        """The values of a partition column; None when it is none."""
+        """The values of a partition column; None when the path is not a partition column."""
         if self.partitions is None or len(path) != 1 or path[0] not in self.partitions.schema.names:
             return None
         return self.partitions.column(path[0])
@@ -83,16 +83,16 @@ class StatsColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds of an operand, per file or for all; `all_null` is where it has no value at all."""
+    """Bounds of an operand, per file or for all files; `all_null` marks files where it is always null."""
 
     low: Any
     high: Any
     all_null: Mask
 
 
-# Their result is null exactly where an argument is.
+# The result of these functions is null exactly where an argument is null.
 _STRICT = frozenset(FUNCTIONS) - {"isnan"}
-# Within one unit of time, the number of a smaller one grows with time.
+# Within one value of the larger unit, the number of the smaller unit grows with time.
 _WITHIN = {
     "quarter": "year",
     "month": "year",
@@ -105,7 +105,7 @@ _WITHIN = {
 
 
 def bounds_of(expression: Expression, stats: StatsColumns) -> Bounds:
-    """Bounds of an operand; null where nothing is known."""
+    """Bounds of an operand; null where they are unknown."""
     match expression:
         case Literal():
             scalar = literal_scalar(expression)
@@ -116,7 +116,7 @@ def bounds_of(expression: Expression, stats: StatsColumns) -> Bounds:
     try:
         low, high = _derived(expression, stats)
     except (ExpressionError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        # A bound that overflows, or that the rows do not have: nothing is known.
+        # The bound overflows, or is a value that the rows do not have: the bounds are unknown.
         low = high = None
     if low is None and high is None:
         low = high = _single_value(expression, stats)
@@ -144,7 +144,7 @@ def may_be_null(operand: Expression, stats: StatsColumns) -> Mask:
 
 
 def may_have_value(operand: Expression, stats: StatsColumns) -> Mask:
-    """Whether the operand could be other than null for a row."""
+    """Whether the operand could be non-null for a row."""
     match operand:
         case Literal(value):
             return np.full(stats.num_files, value is not None)
@@ -174,14 +174,14 @@ def everywhere(stats: StatsColumns) -> Mask:
 
 
 def as_mask(value: Any, *, unknown: bool) -> Mask:
-    """A boolean array as a mask of our own; null becomes `unknown`."""
+    """A boolean array as a writable NumPy mask; null becomes `unknown`."""
     filled = pc.fill_null(value, ARROW_TRUE if unknown else ARROW_FALSE)
     if isinstance(filled, pa.ChunkedArray):
-        # Chunked arrays give read-only views or copies depending on their chunks; a copy is always ours.
+        # Depending on their chunks, chunked arrays return read-only views or copies: copy always.
         return np.array(filled.to_numpy(), dtype=np.bool_)
     if not len(filled):
         return np.zeros(0, dtype=np.bool_)
-    # Five times as fast as Arrow's own conversion, which a million files' statistics go through.
+    # Five times as fast as Arrow's own conversion; statistics of a million files pass through here.
     packed = np.frombuffer(filled.buffers()[1], np.uint8)[filled.offset // 8 :]
     first = filled.offset % 8
     bits = np.unpackbits(packed, count=first + len(filled), bitorder="little")
@@ -189,7 +189,7 @@ def as_mask(value: Any, *, unknown: bool) -> Mask:
 
 
 def is_string(value: Any) -> bool:
-    """Whether bounds are known and of strings."""
+    """Whether bounds are known and are strings."""
     return value is not None and bool(pa.types.is_string(value.type))
 
 
@@ -216,7 +216,7 @@ def _column(path: tuple[str, ...], stats: StatsColumns) -> Bounds:
 
 
 def _derived(expression: Expression, stats: StatsColumns) -> tuple[Any, Any]:
-    """The bounds of a function from those of its arguments, where it keeps their order."""
+    """The bounds of a function computed from those of its arguments, where it preserves their order."""
     match expression:
         case Cast(operand, data_type):
             target = type_to_arrow(data_type)
@@ -231,7 +231,7 @@ def _derived(expression: Expression, stats: StatsColumns) -> tuple[Any, Any]:
         ):
             inner = bounds_of(operand, stats)
             if is_string(inner.low) and is_string(inner.high) and length > 0:
-                # Cutting to a prefix keeps the order.
+                # Truncation to a prefix preserves the order.
                 return (
                     pc.utf8_slice_codeunits(inner.low, 0, length),
                     pc.utf8_slice_codeunits(inner.high, 0, length),
@@ -264,7 +264,7 @@ def _derived(expression: Expression, stats: StatsColumns) -> tuple[Any, Any]:
 
 
 def _each_time(expression: Call, operand: Expression, stats: StatsColumns) -> tuple[Any, Any]:
-    """A monotone function of a date or time, of either bound."""
+    """A monotone function of a date or time, applied to both bounds."""
     inner = bounds_of(operand, stats)
     run = FUNCTIONS[expression.name].run
 
@@ -277,7 +277,7 @@ def _each_time(expression: Call, operand: Expression, stats: StatsColumns) -> tu
 
 
 def _coalesced(arguments: list[Bounds]) -> tuple[Any, Any]:
-    """One of the arguments, so between the least and the greatest bound of those that have a value."""
+    """Bounds of COALESCE: from the least to the greatest bound of the arguments that have a value."""
     if any(side is None for argument in arguments for side in (argument.low, argument.high)):
         return None, None
     target = next((a.low.type for a in arguments if not pa.types.is_null(a.low.type)), None)
@@ -292,17 +292,17 @@ def _coalesced(arguments: list[Bounds]) -> tuple[Any, Any]:
                 side = pa.repeat(side, len(argument.all_null))
             values.append(side.combine_chunks() if isinstance(side, pa.ChunkedArray) else side)
             absent.append(pa.array(argument.all_null))
-        found = pick(*values, skip_nulls=True)
+        bound = pick(*values, skip_nulls=True)
         for side, without in zip(values, absent, strict=True):
-            # A bound that is missing though there are values is unknown, and so is the result.
+            # A missing bound of an argument that has values is unknown, and so is the result.
             unknown = pc.and_(pc.is_null(side), pc.invert(without))
-            found = pc.if_else(unknown, pa.scalar(None, target), found)
-        sides.append(found)
+            bound = pc.if_else(unknown, pa.scalar(None, target), bound)
+        sides.append(bound)
     return sides[0], sides[1]
 
 
 def _computed(expression: Arithmetic, stats: StatsColumns) -> tuple[Any, Any]:
-    """Sums and differences of bounds; products with a constant."""
+    """Bounds of sums and differences, and of products with a constant."""
     operator = expression.operator
     left, right = bounds_of(expression.left, stats), bounds_of(expression.right, stats)
     sides = (left.low, left.high, right.low, right.high)
@@ -325,13 +325,13 @@ def _computed(expression: Arithmetic, stats: StatsColumns) -> tuple[Any, Any]:
 
 
 def _single_value(expression: Expression, stats: StatsColumns) -> Any:
-    """The expression's value where all that it depends on has one single value; null elsewhere."""
+    """The expression's value where each of its columns has a single value; null elsewhere."""
     known: dict[str, Any] = {}
     renamed: dict[tuple[str, ...], Column] = {}
     for path in sorted(referenced_columns(expression)):
         bounds = _column(path, stats)
         if bounds.low is None or bounds.high is None or pa.types.is_floating(bounds.low.type):
-            # 0.0 and -0.0 are equal and yet two values.
+            # 0.0 and -0.0 are equal but are two values.
             return None
         single = pc.if_else(pc.equal(bounds.low, bounds.high), bounds.low, pa.scalar(None, bounds.low.type))
         renamed[path] = Column((f"{len(known)}",))
@@ -347,7 +347,7 @@ def _single_value(expression: Expression, stats: StatsColumns) -> Any:
 
 
 def _with_columns(expression: Expression, renamed: Mapping[tuple[str, ...], Column]) -> Expression:
-    """The operand with other names for its columns; only what strict operands consist of."""
+    """The operand with its columns renamed; supports only the nodes of strict operands."""
     match expression:
         case Column(path):
             return renamed[path]
@@ -359,11 +359,13 @@ def _with_columns(expression: Expression, renamed: Mapping[tuple[str, ...], Colu
             return Call(name, tuple(_with_columns(argument, renamed) for argument in arguments))
         case Literal():
             return expression
-    raise ExpressionError("Not an operand of one value", cause="It is a condition", fix="Compare columns")
+    raise ExpressionError(
+        "The expression is not an operand with a value.", cause="It is a condition.", fix="Compare columns."
+    )
 
 
 def _is_monotone(value: Any, target: pa.DataType) -> bool:
-    """Whether a cast keeps the order of values (and so turns bounds into bounds)."""
+    """Whether a cast preserves the order of values, so that it turns bounds into bounds."""
     if value is None:
         return False
     types, source = pa.types, value.type

@@ -1,4 +1,4 @@
-"""Taking expressions apart and putting them together."""
+"""Functions that split expressions into parts and combine expressions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything below it; deep trees need no deep stack."""
+    """The expression and all of its descendants; iterative, so that deep trees do not exhaust the stack."""
     pending = [expression]
     while pending:
         node = pending.pop()
@@ -50,37 +50,37 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def referenced_columns(expression: Expression) -> frozenset[tuple[str, ...]]:
-    """The paths of all columns named."""
-    found = set()
+    """The paths of all columns in the expression."""
+    paths = set()
     pending = [expression]
     while pending:
         node = pending.pop()
         if isinstance(node, Column):
-            found.add(node.path)
-        # A list may have thousands of values, none of which is a column.
+            paths.add(node.path)
+        # A list may have thousands of values, and none of them is a column.
         pending.extend((node.operand,) if isinstance(node, In) else children(node))
-    return frozenset(found)
+    return frozenset(paths)
 
 
 def referenced_names(expression: Expression) -> frozenset[str]:
-    """The top-level columns named."""
+    """The top-level names of all columns in the expression."""
     return frozenset(path[0] for path in referenced_columns(expression))
 
 
 def split_conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """The terms that must all hold; a row matches when every one is true."""
+    """The terms of a conjunction: a row matches when each term is true."""
     if isinstance(expression, And):
         return tuple(term for part in expression.terms for term in split_conjuncts(part))
     return (expression,)
 
 
 def conjunction(terms: Iterable[Expression]) -> Expression:
-    """All of the terms; TRUE for none."""
+    """The conjunction of the terms; TRUE for an empty sequence."""
     return _combine(And, terms, TRUE, FALSE)
 
 
 def disjunction(terms: Iterable[Expression]) -> Expression:
-    """Any of the terms; FALSE for none."""
+    """The disjunction of the terms; FALSE for an empty sequence."""
     return _combine(Or, terms, FALSE, TRUE)
 
 

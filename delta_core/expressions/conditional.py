@@ -1,7 +1,7 @@
-"""Values that depend on conditions: CASE, greatest, least. What types they may mix, and their evaluation.
+"""Conditional values: CASE, greatest, least. The types that they may mix, and their evaluation.
 
-`Call("case", (condition, value, ..., otherwise))` is all of CASE, IF, nullif and nvl2: any number of pairs,
-and what counts where no condition is true.
+`Call("case", (condition, value, ..., otherwise))` represents CASE, IF, nullif and nvl2: any number of pairs,
+and the value for rows where no condition is true.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def resolve_case(expression: Call, conditions: Sequence[Expression], values: Seq
     """The resolved call and its type.
 
     Args:
-        expression: the call, for messages.
-        conditions: resolved; each is boolean.
-        values: resolved, one more than conditions.
+        expression: the call, for error messages.
+        conditions: resolved conditions; each is boolean.
+        values: resolved values, one more than conditions.
 
     Raises:
-        ExpressionError: the values have no type in common.
+        ExpressionError: the values have no common type.
     """
     unified, data_type = _unified(expression, values)
     pairs = [part for pair in zip(conditions, unified, strict=False) for part in pair]
@@ -62,20 +62,20 @@ def resolve_case(expression: Call, conditions: Sequence[Expression], values: Seq
 
 
 def resolve_extreme(expression: Call, values: Sequence[Typed]) -> Typed:
-    """`greatest` or `least`, as `resolve_case`; needs two values or more that have an order."""
+    """`greatest` or `least`, as `resolve_case`; needs at least two values of a type that has an order."""
     name = expression.name.lower()
     if len(values) < 2:
         raise ExpressionError(
-            f"{name} does not take {len(values)} arguments",
-            cause="It compares two or more",
-            fix="Change the number of arguments",
+            f"{name} does not take {len(values)} arguments.",
+            cause="It takes at least two arguments.",
+            fix="Change the number of arguments.",
         )
     unified, data_type = _unified(expression, values)
     if not (is_numeric(data_type) or data_type in DATETIMES or data_type in (STRING, VOID)):
         raise ExpressionError(
-            f"{name} does not apply to values of type {data_type}",
-            cause="Numbers, strings, dates and timestamps are compared",
-            fix="Use such values",
+            f"{name} does not apply to values of type {data_type}.",
+            cause="It compares numbers, strings, dates and timestamps.",
+            fix="Use values of one of these types.",
         )
     return Call(name, tuple(unified)), data_type
 
@@ -110,22 +110,21 @@ def _common(expression: Call, types: Sequence[DataType]) -> DataType:
     if set(distinct) == {DATE, TIMESTAMP}:
         return TIMESTAMP
     raise ExpressionError(
-        f"{to_spark_sql(expression)} mixes types",
-        cause=f"Its values have the types {', '.join(map(str, distinct))}",
-        fix="CAST them to one type",
+        f"The values of {to_spark_sql(expression)} have different types.",
+        cause=f"The values have the types {', '.join(map(str, distinct))}, which have no common type.",
+        fix="CAST the values to one type.",
     )
 
 
 def evaluate_case(call: Call, data: Rows, run: Run) -> pa.Array | pa.ChunkedArray:
     """The value of a resolved CASE for every row.
 
-    A value is worked out only for the rows that take it, so that a condition can keep a division by zero
-    from happening.
+    A value is computed only for the rows that take it, so that a condition can prevent a division by zero.
 
     Args:
         call: the call.
         data: the rows.
-        run: evaluates an expression on rows, as `evaluate.evaluate`.
+        run: evaluates an expression on rows, like `evaluate.evaluate`.
     """
     *pairs, otherwise = call.arguments
     needed = referenced_names(call)
@@ -159,24 +158,24 @@ def evaluate_case(call: Call, data: Rows, run: Run) -> pa.Array | pa.ChunkedArra
 
 
 def evaluate_extreme(name: str, values: Sequence[Any]) -> Any:
-    """`greatest` or `least` of evaluated arguments: nulls do not count, NaN is greater than all else."""
+    """`greatest` or `least` of evaluated arguments: nulls are ignored, NaN is greater than all numbers."""
     target = next((value.type for value in values if not pa.types.is_null(value.type)), pa.null())
     if pa.types.is_null(target):
         return next((value for value in values if not isinstance(value, pa.Scalar)), values[0])
     typed = [pc.cast(value, target) for value in values]
     if pa.types.is_timestamp(target) and target.tz is not None:
-        # Arrow has no such function of timestamps with a zone; instants have the order of their numbers.
+        # Arrow has no such function for timestamps with a zone; compare their microseconds as integers.
         instants = evaluate_extreme(name, [pc.cast(value, pa.int64()) for value in typed])
         return pc.cast(instants, target)
     if name == LEAST:
-        # Arrow leaves NaN out, unless there is nothing else.
+        # Arrow ignores NaN, unless all values are NaN.
         return pc.min_element_wise(*typed, skip_nulls=True)
-    found = pc.max_element_wise(*typed, skip_nulls=True)
+    greatest = pc.max_element_wise(*typed, skip_nulls=True)
     if pa.types.is_floating(target):
         for value in typed:
             is_nan = pc.fill_null(pc.is_nan(value), ARROW_FALSE)
-            found = pc.if_else(is_nan, pa.scalar(float("nan"), target), found)
-    return found
+            greatest = pc.if_else(is_nan, pa.scalar(float("nan"), target), greatest)
+    return greatest
 
 
 def _chunks(part: Any, target: pa.DataType) -> list[pa.Array]:

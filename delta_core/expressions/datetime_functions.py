@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps: parts, cutting to a unit, formatting, days later or earlier.
+"""Functions of dates and timestamps: parts, truncation to a unit, formatting, date arithmetic.
 
 As in Spark SQL, with the session's time zone at UTC.
 """
@@ -32,10 +32,10 @@ TRUNCATION_UNITS: dict[str, str] = {
     "MILLISECOND": "millisecond",
     "MICROSECOND": "microsecond",
 }
-"""Spark's names of what `date_trunc` cuts to, in upper case, and Arrow's."""
+"""The units of `date_trunc`: Spark's names in upper case, and Arrow's names."""
 
 DATE_UNITS = frozenset({"year", "quarter", "month", "week"})
-"""What `trunc` cuts to."""
+"""The units of `trunc`."""
 
 PARTS: dict[str, Callable[[Operand], Operand]] = {
     "year": pc.year,
@@ -44,23 +44,23 @@ PARTS: dict[str, Callable[[Operand], Operand]] = {
     "weekofyear": pc.iso_week,
     "day": pc.day,
     "dayofyear": pc.day_of_year,
-    # Sunday is 1 for one, Monday 0 for the other.
+    # dayofweek starts with 1 on Sunday, weekday with 0 on Monday.
     "dayofweek": lambda value: pc.day_of_week(value, count_from_zero=False, week_start=7),
     "weekday": pc.day_of_week,
     "hour": pc.hour,
     "minute": pc.minute,
     "second": pc.second,
 }
-"""Numbers out of a date or timestamp, by Spark's function names."""
+"""Functions that extract a number from a date or timestamp, by Spark's function names."""
 
-# What may stand in a pattern, and Arrow's directive for it. All are of fixed width.
+# The letters that a pattern may contain, and Arrow's directive for each. All have a fixed width.
 _DIRECTIVES = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _PATTERN = re.compile(r"yyyy|MM|dd|HH|mm|ss|'[^']+'|[^A-Za-z']+")
 _LAST_SECOND = dt.datetime(9999, 12, 31, 23, 59, 59)
 
 
 def pattern_parts(pattern: str) -> list[str]:
-    """The pieces of a `date_format` pattern that is known: letters, texts in single quotes, punctuation."""
+    """The parts of a `date_format` pattern: supported letters, strings in single quotes, punctuation."""
     return _PATTERN.findall(pattern)
 
 
@@ -73,7 +73,7 @@ def pattern_directives(pattern: str) -> list[str] | None:
 
 
 def is_sortable(pattern: str) -> bool:
-    """Whether texts of the pattern sort as the times that they stand for, cut down to its last letter."""
+    """Whether formatted strings sort like the times truncated to the pattern's last letter."""
     directives = pattern_directives(pattern)
     return bool(directives) and directives == list(_DIRECTIVES)[: len(directives or ())]
 
@@ -91,7 +91,7 @@ def trunc(value: Operand, unit: str) -> Operand:
 
 
 def date_format(value: Operand, pattern: str) -> Operand:
-    """A time as text. Years beyond 9999 have no text of fixed width and are refused (ArrowInvalid)."""
+    """Format a time. Raises ArrowInvalid beyond the year 9999, which has no string of fixed width."""
     wall = pc.cast(pc.cast(value, TIMESTAMP_ARROW) if pa.types.is_date(value.type) else value, _NTZ)
     seconds = pc.cast(pc.floor_temporal(wall, unit="second"), pa.timestamp("s"))
     limits = (pa.scalar(dt.datetime(1, 1, 1), seconds.type), pa.scalar(_LAST_SECOND, seconds.type))
@@ -105,13 +105,13 @@ def date_format(value: Operand, pattern: str) -> Operand:
 
 
 def add_days(value: Operand, days: Operand) -> Operand:
-    """A date so many days later."""
+    """The date that is `days` days later."""
     sums = pc.add_checked(pc.cast(as_date(value), pa.int32()), pc.cast(days, pa.int32()))
     return pc.cast(sums, pa.date32())
 
 
 def subtract_days(value: Operand, days: Operand) -> Operand:
-    """A date so many days earlier."""
+    """The date that is `days` days earlier."""
     sums = pc.subtract_checked(pc.cast(as_date(value), pa.int32()), pc.cast(days, pa.int32()))
     return pc.cast(sums, pa.date32())
 
@@ -122,7 +122,7 @@ def days_between(end: Operand, start: Operand) -> Operand:
 
 
 def last_day(value: Operand) -> Operand:
-    """The last date of the month."""
+    """The last date of a date's month."""
     next_first = pc.ceil_temporal(as_date(value), unit="month", ceil_is_strictly_greater=True)
     return subtract_days(next_first, pa.scalar(1, pa.int32()))
 

@@ -1,4 +1,4 @@
-"""Expressions on Arrow data, column at a time, with SQL's three truth values."""
+"""Evaluation of expressions on Arrow data, column by column, in three-valued logic."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def evaluate(expression: Expression, data: pa.Table | pa.RecordBatch) -> pa.Arra
     """The expression's value for every row; for a predicate true, false or null.
 
     Args:
-        expression: resolved against the schema that the data has. Column names match exactly.
-        data: rows with the columns that the expression names.
+        expression: resolved against the schema of the data. Column names match exactly.
+        data: rows with the columns that the expression refers to.
 
     Raises:
         ExpressionError: a column is missing, or a value overflows, divides by zero, or does not cast.
@@ -59,29 +59,29 @@ def matches(expression: Expression, data: pa.Table | pa.RecordBatch) -> pa.Array
 
 
 def filter_rows(expression: Expression, data: Data) -> Data:
-    """The rows for which the predicate is true. All rows come back uncopied when all match."""
+    """The rows for which the predicate is true. When all rows match, `data` is returned without a copy."""
     mask = matches(expression, data)
     return data if pc.all(mask, min_count=0).as_py() else data.filter(mask)
 
 
 def column_value(path: tuple[str, ...], data: pa.Table | pa.RecordBatch) -> pa.Array | pa.ChunkedArray:
-    """A column, or a field of nested structs, null where any struct on the way is null.
+    """A column, or a field of nested structs; null where any of the enclosing structs is null.
 
     Raises:
-        ExpressionError: the data lacks it.
+        ExpressionError: the data does not have the column.
     """
     if path[0] not in data.schema.names:
         raise ExpressionError(
-            f"Column {path[0]} is not in the data",
-            cause=f"The data has {', '.join(data.schema.names)}",
-            fix="Read the column, or resolve the expression against the data's schema",
+            f"Column {path[0]} is not in the data.",
+            cause=f"The data has the columns {', '.join(data.schema.names)}.",
+            fix="Read the column, or resolve the expression against the data's schema.",
         )
     value = data.column(path[0])
     return pc.struct_field(value, list(path[1:])) if len(path) > 1 else value
 
 
 def like_regex(pattern: str) -> str:
-    """A LIKE pattern as a regular expression over the whole string.
+    """A LIKE pattern as a regular expression that matches the whole string.
 
     Raises:
         ExpressionError: a backslash that escapes neither a wildcard nor itself.
@@ -95,9 +95,9 @@ def like_regex(pattern: str) -> str:
             following = pattern[position : position + 1]
             if following not in ("%", "_", "\\"):
                 raise ExpressionError(
-                    f"The pattern {pattern!r} is not valid",
-                    cause="A backslash escapes %, _ or a backslash, and nothing else",
-                    fix="Double the backslash to mean itself",
+                    f"The pattern {pattern!r} is not valid.",
+                    cause="A backslash can escape only %, _ or a backslash.",
+                    fix="Double the backslash to match a backslash.",
                 )
             parts.append(re.escape(following))
         else:
@@ -147,7 +147,7 @@ def _like(value: Operand, pattern: str) -> Operand:
         raise ExpressionError(
             f"The pattern of LIKE is too large: it has {len(pattern)} characters.",
             cause=str(error).split("\n")[0][:200],
-            fix="Shorten it, or use startswith, endswith or contains.",
+            fix="Shorten the pattern, or use startswith, endswith or contains.",
         ) from error
 
 
@@ -169,17 +169,17 @@ def _is_in(value: Operand, literals: tuple[Literal, ...]) -> Operand:
     if not known or pa.types.is_null(value.type):
         return compare(ComparisonOperator.EQ, value, pa.scalar(None))
     if listed.array is not None and listed.array.type == value.type:
-        found = pc.is_in(value, value_set=listed.array)
+        result = pc.is_in(value, value_set=listed.array)
     else:
-        found = compare(ComparisonOperator.EQ, value, known[0])
+        result = compare(ComparisonOperator.EQ, value, known[0])
         for scalar in known[1:]:
-            found = pc.or_kleene(found, compare(ComparisonOperator.EQ, value, scalar))
-        found = pc.fill_null(found, ARROW_FALSE)
+            result = pc.or_kleene(result, compare(ComparisonOperator.EQ, value, scalar))
+        result = pc.fill_null(result, ARROW_FALSE)
     null = arrow_scalar(None, pa.bool_())
     if listed.has_null:
-        # Not found among the known values may still be the unknown one.
-        found = pc.if_else(found, pa.scalar(True), null)
-    return pc.if_else(pc.is_null(value), null, found)
+        # A value that is not in the list could still equal the null of the list.
+        result = pc.if_else(result, pa.scalar(True), null)
+    return pc.if_else(pc.is_null(value), null, result)
 
 
 def _call(name: str, arguments: list[Operand]) -> Operand:
@@ -191,13 +191,13 @@ def _call(name: str, arguments: list[Operand]) -> Operand:
     function = FUNCTIONS.get(name)
     if function is None:
         raise ExpressionError(
-            f"The function {name} is not known",
-            cause="The expression was not resolved against a schema",
-            fix="Resolve it first",
+            f"The function {name} is not supported.",
+            cause="The expression was not resolved against a schema.",
+            fix="Resolve the expression first.",
         )
     try:
         return function.run(arguments)
     except pa.ArrowInvalid as error:
         raise ExpressionError(
-            f"{name} does not apply to a value", cause=str(error), fix="Filter such rows out first"
+            f"{name} does not apply to a value.", cause=str(error), fix="Filter out such rows first."
         ) from error

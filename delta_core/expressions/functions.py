@@ -1,7 +1,7 @@
-"""The functions an expression may call: what they accept, what they give, how they run on Arrow.
+"""The functions that an expression may call: argument types, result types, and evaluation on Arrow data.
 
-All are deterministic and depend on nothing but their arguments, so an expression means the same on
-every engine and at every time.
+All are deterministic and depend only on their arguments, so an expression means the same on every engine
+and at every time.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Function:
     """One function.
 
     Attributes:
-        min_arguments: fewest arguments.
-        max_arguments: most arguments; None for any number.
-        accepts: for each argument (the last one repeats), whether a type may stand there, and its name
-            for messages.
-        result: the type of the result, from the arguments' types.
+        min_arguments: smallest number of arguments.
+        max_arguments: largest number of arguments; None for any number.
+        accepts: for each argument (the last one repeats), the name of the accepted types for messages, and
+            whether a type is accepted.
+        result: the type of the result, from the types of the arguments.
         run: the result, from evaluated arguments.
         constants: positions of arguments that must be constants.
-        result_of_constants: the type of the result where constants decide on it, instead of `result`.
-        choices: whether a constant string is one that the function knows, and what those are.
+        result_of_constants: the type of the result where it depends on constants; used instead of `result`.
+        choices: whether the function supports a constant string, and a description of those it supports.
     """
 
     min_arguments: int
@@ -90,22 +90,22 @@ def _string(run: Callable[[Operand], Operand]) -> Function:
 
 
 def _in_case(of_ascii: Callable[[Operand], Operand], change: Callable[[str], str]) -> Callable[..., Operand]:
-    """Texts in upper or lower case as Spark has them, by the full mapping of Unicode.
+    """Strings in upper or lower case as in Spark, with the full case mapping of Unicode.
 
-    Arrow maps each character to one: it has no `SS` for `ß`, and no other sigma at the end of a word.
+    Arrow maps each character to one character: it has no `SS` for `ß`, and no final sigma.
     """
 
-    def run(text: Operand) -> Operand:
-        if isinstance(text, pa.Scalar):
-            return pa.scalar(change(text.as_py()) if text.is_valid else None, text.type)
-        if pc.all(pc.string_is_ascii(text), min_count=0).as_py():
-            return of_ascii(text)
-        chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
+    def run(strings: Operand) -> Operand:
+        if isinstance(strings, pa.Scalar):
+            return pa.scalar(change(strings.as_py()) if strings.is_valid else None, strings.type)
+        if pc.all(pc.string_is_ascii(strings), min_count=0).as_py():
+            return of_ascii(strings)
+        chunks = strings.chunks if isinstance(strings, pa.ChunkedArray) else [strings]
         changed = [
-            pa.array([None if value is None else change(value) for value in chunk.to_pylist()], text.type)
+            pa.array([None if value is None else change(value) for value in chunk.to_pylist()], strings.type)
             for chunk in chunks
         ]
-        return pa.chunked_array(changed) if isinstance(text, pa.ChunkedArray) else changed[0]
+        return pa.chunked_array(changed) if isinstance(strings, pa.ChunkedArray) else changed[0]
 
     return run
 
@@ -144,7 +144,7 @@ def _search(run: Callable[[Operand, str], Operand]) -> Function:
 
 
 def as_string(value: Operand) -> Operand:
-    """The operand as a string; a typeless null becomes a string null."""
+    """The operand as a string; an untyped null becomes a null of type string."""
     return pc.cast(value, pa.string()) if pa.types.is_null(value.type) else value
 
 
@@ -162,29 +162,29 @@ def _length(arguments: Sequence[Operand]) -> Operand:
 
 
 def _substring(arguments: Sequence[Operand]) -> Operand:
-    text, *positions = arguments
+    string, *positions = arguments
     numbers = [int(p.as_py()) for p in positions if isinstance(p, pa.Scalar) and p.is_valid]
     if len(numbers) < len(positions):
-        return pc.if_else(pc.is_null(text), pa.scalar(None, pa.string()), pa.scalar(None, pa.string()))
+        return pc.if_else(pc.is_null(string), pa.scalar(None, pa.string()), pa.scalar(None, pa.string()))
     start, length = numbers[0], numbers[1] if len(numbers) > 1 else None
-    text = as_string(text)
+    string = as_string(string)
     if length is not None and length <= 0:
-        return pc.utf8_slice_codeunits(text, 0, 0)
+        return pc.utf8_slice_codeunits(string, 0, 0)
     if start >= 0:
         first = max(start - 1, 0)
-        return pc.utf8_slice_codeunits(text, first, None if length is None else first + length)
+        return pc.utf8_slice_codeunits(string, first, None if length is None else first + length)
     if length is None:
-        return pc.utf8_slice_codeunits(text, start, None)
-    # A start before the string's begin counts from there, so part of the length is used up outside.
-    size = pc.utf8_length(text)
+        return pc.utf8_slice_codeunits(string, start, None)
+    # A start before the first character counts from there, so a part of the length lies outside the string.
+    size = pc.utf8_length(string)
     outside = pc.max_element_wise(pc.subtract(pa.scalar(-start, size.type), size), pa.scalar(0, size.type))
-    tail = pc.utf8_slice_codeunits(text, start, None)
-    kept = pc.max_element_wise(pc.subtract(pa.scalar(length, size.type), outside), pa.scalar(0, size.type))
+    tail = pc.utf8_slice_codeunits(string, start, None)
+    inside = pc.max_element_wise(pc.subtract(pa.scalar(length, size.type), outside), pa.scalar(0, size.type))
     strings, lengths = (
-        (tail.to_pylist(), kept.to_pylist()) if not isinstance(tail, pa.Scalar) else (None, None)
+        (tail.to_pylist(), inside.to_pylist()) if not isinstance(tail, pa.Scalar) else (None, None)
     )
     if strings is None or lengths is None:
-        return pa.scalar(None if tail.as_py() is None else tail.as_py()[: kept.as_py()], pa.string())
+        return pa.scalar(None if tail.as_py() is None else tail.as_py()[: inside.as_py()], pa.string())
     return pa.array(
         [None if t is None else t[:n] for t, n in zip(strings, lengths, strict=True)], pa.string()
     )
@@ -195,21 +195,21 @@ def _concat(arguments: Sequence[Operand]) -> Operand:
 
 
 def _left(arguments: Sequence[Operand]) -> Operand:
-    text, length = arguments
-    return _substring([text, pa.scalar(1), length])
+    string, length = arguments
+    return _substring([string, pa.scalar(1), length])
 
 
 def _right(arguments: Sequence[Operand]) -> Operand:
-    text, length = arguments
+    string, length = arguments
     if not length.is_valid or length.as_py() <= 0:
         return _left(arguments)
-    return _substring([text, pa.scalar(-length.as_py())])
+    return _substring([string, pa.scalar(-length.as_py())])
 
 
 def _dated(
     run: Callable[..., Operand], result: DataType, *accepts: tuple[str, Callable[[DataType], bool]]
 ) -> Function:
-    """A function of dates; a typeless null among the arguments is a null of the result's type."""
+    """A function of dates; an untyped null among the arguments gives a null of the result's type."""
 
     def evaluate(arguments: Sequence[Operand]) -> Operand:
         if any(pa.types.is_null(argument.type) for argument in arguments):
@@ -229,7 +229,7 @@ def _dated(
 def _in_unit(
     run: Callable[..., Operand], result: DataType, at: int, units: Callable[[str], bool]
 ) -> Function:
-    """A function with a constant string that says how, such as a unit or a pattern, at position `at`."""
+    """A function with a constant string argument, such as a unit or a pattern, at position `at`."""
     others = ("a date or timestamp", _is(*DATETIMES))
     accepts = (_STRING, others) if at == 0 else (others, _STRING)
 
@@ -255,7 +255,7 @@ def _null(data_type: DataType) -> pa.Scalar:
 
 
 _UNITS = "year, quarter, month, week, and for date_trunc also day, hour, minute, second"
-_PATTERNS = "yyyy, MM, dd, HH, mm, ss, punctuation and text in single quotes"
+_PATTERNS = "yyyy, MM, dd, HH, mm, ss, punctuation and strings in single quotes"
 
 
 def _is_nan(arguments: Sequence[Operand]) -> Operand:
@@ -288,8 +288,8 @@ FUNCTIONS: dict[str, Function] = {
     "lower": _string(_in_case(pc.utf8_lower, str.lower)),
     "upper": _string(_in_case(pc.utf8_upper, str.upper)),
     "trim": _string(_trim),
-    "ltrim": _string(lambda text: pc.utf8_ltrim(text, " ")),
-    "rtrim": _string(lambda text: pc.utf8_rtrim(text, " ")),
+    "ltrim": _string(lambda string: pc.utf8_ltrim(string, " ")),
+    "rtrim": _string(lambda string: pc.utf8_rtrim(string, " ")),
     "length": Function(
         min_arguments=1, max_arguments=1, accepts=(_STRING_OR_BINARY,), result=lambda _: INTEGER, run=_length
     ),
@@ -320,9 +320,9 @@ FUNCTIONS: dict[str, Function] = {
     "concat": Function(
         min_arguments=1, max_arguments=None, accepts=(_STRING,), result=lambda _: STRING, run=_concat
     ),
-    "startswith": _search(lambda text, pattern: pc.starts_with(text, pattern)),
-    "endswith": _search(lambda text, pattern: pc.ends_with(text, pattern)),
-    "contains": _search(lambda text, pattern: pc.match_substring(text, pattern)),
+    "startswith": _search(lambda string, pattern: pc.starts_with(string, pattern)),
+    "endswith": _search(lambda string, pattern: pc.ends_with(string, pattern)),
+    "contains": _search(lambda string, pattern: pc.match_substring(string, pattern)),
     "abs": Function(
         min_arguments=1,
         max_arguments=1,
@@ -377,5 +377,5 @@ FUNCTIONS: dict[str, Function] = {
     "datediff": _dated(times.days_between, INTEGER, _DATE_OR_TIME, _DATE_OR_TIME),
     "last_day": _dated(times.last_day, DATE, _DATE_OR_TIME),
 }
-"""By lower-case name. `coalesce`, `case`, `greatest` and `least` are typed and evaluated with the operators,
-since they unify types."""
+"""Functions by lower-case name. `coalesce`, `case`, `greatest` and `least` unify the types of their
+arguments, so their typing and evaluation are next to those of the operators."""

@@ -1,4 +1,4 @@
-"""A constant date or time moved by an interval: `TIMESTAMP '2020-01-01' - INTERVAL 3 DAYS`."""
+"""A constant date or time plus or minus an interval: `TIMESTAMP '2020-01-01' - INTERVAL 3 DAYS`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SPANS = {
 def move(value: dt.date, count: int, unit: str) -> dt.date:
     """The date or time that is `count` units later, or earlier for a negative count.
 
-    A date stays one under days and more, and becomes a time (of UTC) under hours and less. A month that
-    is too short for the day gives its last day.
+    Units of days and longer keep a date a date; shorter units turn it into a timestamp in UTC. In a month
+    that is too short for the day, the result is the last day of the month.
 
     Args:
         value: a date or datetime.
-        count: how many.
-        unit: in singular and upper case.
+        count: the number of units.
+        unit: the unit in singular and upper case.
 
     Raises:
-        ValueError: the unit is not known.
+        ValueError: the unit is not supported.
         OverflowError: the result is not between the years 1 and 9999.
     """
     if unit in MONTHS:

@@ -1,4 +1,4 @@
-"""The values of an IN list in Arrow, made once for the many files and batches that are compared with them."""
+"""The values of an IN list as Arrow data, built once for the many files and batches compared with them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from delta_core.expressions.ast import Literal
 from delta_core.expressions.literals import literal_scalar
 from delta_core.schema.arrow_values import arrow_array
 
-_KEPT_LISTS = 16
+_CACHED_LISTS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedValues:
-    """What a list holds.
+    """The values of an IN list.
 
     Attributes:
-        scalars: its values that are not null.
-        has_null: whether there is a null, too.
-        array: the values where all are of one type, which is not a floating-point one; else None.
-        low, high: then also the least and the greatest.
+        scalars: the values that are not null.
+        has_null: whether the list contains a null.
+        array: the values where all have one type other than floating-point; else None.
+        low, high: the least and the greatest value where `array` is set; else None.
     """
 
     scalars: tuple[pa.Scalar, ...]
@@ -34,16 +34,16 @@ class ListedValues:
 
 
 def listed_values(literals: tuple[Literal, ...]) -> ListedValues:
-    """The values of a list; of the same tuple the same as before, for the last few.
+    """The values of a list; the last few results are cached by the identity of the tuple.
 
     Raises:
-        ExpressionError: a literal is no value of its type.
+        ExpressionError: the value of a literal does not belong to its type.
     """
     return _of(_Same(literals))
 
 
 class _Same:
-    """A tuple as a key that is equal to itself alone: to hash thousands of literals takes long."""
+    """A cache key that compares a tuple by identity: hashing thousands of literals would take long."""
 
     __slots__ = ("literals",)
 
@@ -57,13 +57,13 @@ class _Same:
         return isinstance(other, _Same) and other.literals is self.literals
 
 
-@lru_cache(_KEPT_LISTS)
+@lru_cache(_CACHED_LISTS)
 def _of(key: _Same) -> ListedValues:
     scalars = [literal_scalar(literal) for literal in key.literals]
     known = [scalar for scalar in scalars if scalar.is_valid]
     types = {scalar.type for scalar in known}
     array = low = high = None
-    # NaN and -0.0 are not compared as Arrow's sets do.
+    # Arrow's sets compare NaN and -0.0 differently from Spark.
     if len(types) == 1 and not pa.types.is_floating(known[0].type):
         array = arrow_array([scalar.as_py() for scalar in known], known[0].type)
         span = pc.min_max(array)

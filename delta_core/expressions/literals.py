@@ -1,4 +1,4 @@
-"""Constants: their types, their conversion to a column's type, their Arrow form."""
+"""Constants: their types, their conversion to a column's type, and their Arrow values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def is_numeric(data_type: DataType) -> bool:
 
 
 def literal_type(literal: Literal) -> DataType:
-    """The type that a constant has by itself, as Spark SQL gives it."""
+    """The type that Spark SQL gives a constant without context."""
     if literal.data_type is not None:
         return literal.data_type
     match literal.value:
@@ -70,25 +70,25 @@ def literal_type(literal: Literal) -> DataType:
         case dt.date():
             return DATE
     raise ExpressionError(
-        f"{literal.value!r} cannot be a constant in an expression",
-        cause=f"A {type(literal.value).__name__} has no SQL type",
-        fix="Use None, a bool, number, string, bytes, date or datetime",
+        f"{literal.value!r} cannot be a constant in an expression.",
+        cause=f"Python's {type(literal.value).__name__} has no SQL type.",
+        fix="Use None, a bool, number, string, bytes, date or datetime.",
     )
 
 
 def convert_literal(literal: Literal, target: DataType, context: str) -> Literal:
-    """The constant as one of `target`, as Spark converts constants next to a column of that type.
+    """The constant converted to `target`, as Spark converts a constant next to a column of that type.
 
-    Strings become anything that their text spells; numbers become a numeric type when they fit it
-    exactly and are otherwise kept as they are (the comparison then happens in a wider type).
+    Strings are parsed as any type. Numbers are converted to a numeric type that holds them exactly; otherwise
+    they stay as they are, and the comparison happens in a wider type.
 
     Args:
         literal: the constant.
         target: the column's type.
-        context: what it stands next to, for the message.
+        context: the expression that contains the constant, for the message.
 
     Raises:
-        ExpressionError: the text does not spell a value of the type.
+        ExpressionError: the string is not a value of the type.
     """
     value = literal.value
     source = literal_type(literal)
@@ -102,7 +102,7 @@ def convert_literal(literal: Literal, target: DataType, context: str) -> Literal
 
 
 def literal_scalar(literal: Literal) -> pa.Scalar:
-    """The constant in Arrow."""
+    """The constant as an Arrow scalar."""
     data_type = literal_type(literal)
     target = type_to_arrow(data_type)
     value = literal.value
@@ -112,18 +112,18 @@ def literal_scalar(literal: Literal) -> pa.Scalar:
         return arrow_scalar(value, target)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise ExpressionError(
-            f"{literal.value!r} is not a value of type {data_type}",
+            f"{literal.value!r} is not a value of type {data_type}.",
             cause=str(error),
-            fix="Use a value of the column's type",
+            fix="Use a value of the column's type.",
         ) from error
 
 
 def _decimal_type(value: Decimal) -> DecimalType:
     if not value.is_finite():
         raise ExpressionError(
-            f"{value} cannot be a constant in an expression",
-            cause="Decimals are finite",
-            fix="Use float('nan') or float('inf') with a floating-point column",
+            f"{value} cannot be a constant in an expression.",
+            cause="Decimals are finite.",
+            fix="Use float('nan') or float('inf') with a floating-point column.",
         )
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
@@ -131,7 +131,7 @@ def _decimal_type(value: Decimal) -> DecimalType:
     precision = max(len(digits) + max(exponent, 0), scale, 1)
     if precision > 38:
         raise ExpressionError(
-            f"{value} has more than 38 digits", cause="No numeric type holds it", fix="Use fewer digits"
+            f"{value} has more than 38 digits.", cause="No numeric type holds it.", fix="Use fewer digits."
         )
     return DecimalType(precision, scale)
 
@@ -147,15 +147,15 @@ def _fit_number(literal: Literal, source: DataType, target: DataType) -> Literal
     return Literal(value, source)
 
 
-def _from_string(text: str, target: DataType, context: str) -> object:
-    stripped = text.strip()
+def _from_string(string: str, target: DataType, context: str) -> object:
+    stripped = string.strip()
     try:
         if "_" in stripped and (
             target in INTEGRAL_RANGES or target in FLOATING or isinstance(target, DecimalType)
         ):
-            raise ValueError("Python alone takes 1_000 for a number")
+            raise ValueError("SQL does not allow _ in numbers, as Python does in 1_000")
         if target == BINARY:
-            return text.encode()
+            return string.encode()
         if target == BOOLEAN and stripped.lower() in ("true", "t", "yes", "y", "1"):
             return True
         if target == BOOLEAN and stripped.lower() in ("false", "f", "no", "n", "0"):
@@ -181,14 +181,14 @@ def _from_string(text: str, target: DataType, context: str) -> object:
     except (ValueError, InvalidOperation, OverflowError):
         pass
     raise ExpressionError(
-        f"{text!r} is not of type {target}",
-        cause=f"It stands next to {context}, which has type {target}",
-        fix=f"Write a constant of type {target}{_EXAMPLES.get(target, '')}",
+        f"{string!r} is not of type {target}.",
+        cause=f"It is compared or combined with {context}, which has type {target}.",
+        fix=f"Write a constant of type {target}{_EXAMPLES.get(target, '')}.",
     )
 
 
-def _parse_date_or_timestamp(text: str) -> dt.datetime:
-    return parse_timestamp(text, zone=dt.UTC) if len(text) > 10 else parse_timestamp(text)
+def _parse_date_or_timestamp(string: str) -> dt.datetime:
+    return parse_timestamp(string, zone=dt.UTC) if len(string) > 10 else parse_timestamp(string)
 
 
 _EXAMPLES: dict[DataType, str] = {

@@ -1,4 +1,4 @@
-"""How deep an expression may be: what reads and evaluates it calls itself for each level."""
+"""Limits of the nesting of expressions: the parser and the evaluation recurse once for each level."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from delta_core.expressions.ast import Expression, Like
 from delta_core.expressions.columns import children
 
 MAX_NESTING = 64
-"""Parentheses inside parentheses, or signs in a row."""
+"""The maximum number of nested parentheses, or of consecutive signs."""
 
 MAX_LEVELS = 200
-"""Operators on the result of operators."""
+"""The maximum number of nested operators."""
 
 
 def check_nesting(text: str) -> None:
-    """Refuse deep nesting, with a RecursionError, before the recursive parser meets it."""
+    """Raise RecursionError for deep nesting, before the recursive parser reads the expression."""
     depth = prefix = 0
     opening = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
     closing = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
@@ -32,13 +32,13 @@ def check_nesting(text: str) -> None:
 
 
 def levels(expression: Expression) -> int:
-    """How deep the tree is; what evaluates it calls itself so often. Raises UnicodeEncodeError."""
+    """The depth of the tree, which is the recursion depth of its evaluation. Raises UnicodeEncodeError."""
     levels, row = 0, [expression]
     while row:
         levels += 1
         for one in row:
-            text = one.pattern if isinstance(one, Like) else getattr(one, "value", None)
-            if isinstance(text, str):
-                text.encode()
+            string = one.pattern if isinstance(one, Like) else getattr(one, "value", None)
+            if isinstance(string, str):
+                string.encode()
         row = [child for one in row for child in children(one)]
     return levels

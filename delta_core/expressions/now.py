@@ -1,7 +1,7 @@
-"""Constants that may be the present time: what the default of a column is made of.
+"""Constant expressions that may contain the present time, as used in column defaults.
 
-Conditions and generated columns must mean the same whenever they are evaluated, so `parse` refuses the
-present time by itself; a default is worked out once for a statement, with the statement's time.
+Conditions and generated columns must have the same meaning at every evaluation, so `parse` refuses
+functions of the present time. A default is evaluated once per statement, with the time of the statement.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def parse_constant(text: str, *, now_us: int) -> Expression:
-    """An expression without columns, as Spark SQL text, with the time that counts as the present.
+    """A constant expression in Spark SQL, with a fixed present time.
 
     Args:
         text: such as `42`, `upper('a')`, `current_timestamp()` or `current_date()`.
-        now_us: the present, in microseconds since the epoch; dates and times without a zone are of UTC.
+        now_us: the present, in microseconds since the epoch. Dates and times without a zone are in UTC.
 
     Raises:
-        ExpressionError: it names a column, or something that is no expression here; says what.
+        ExpressionError: the expression refers to a column, or is not supported; the message names the part.
     """
     expression = parse(text, now=_EPOCH + dt.timedelta(microseconds=now_us))
     columns = referenced_columns(expression)
     if columns:
         name = ".".join(min(columns))
         raise ExpressionError(
-            f"{text} is not a constant",
-            cause=f"It names the column {name}",
-            fix="Write a text in single quotes; a default cannot depend on other columns",
+            f"{text} is not a constant.",
+            cause=f"It refers to the column {name}.",
+            fix="Write strings in single quotes; a default cannot depend on other columns.",
         )
     return resolve(expression, StructType(()))

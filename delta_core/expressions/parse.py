@@ -1,7 +1,7 @@
-"""Spark SQL text to an expression.
+"""The parser: from Spark SQL to an expression.
 
-Only what is listed here gets through: one condition over the table's columns, without subqueries,
-parameters, or functions beyond the allow-list. The text is data of the user's, never passed on.
+It accepts only the supported subset: one condition over the table's columns, without subqueries,
+parameters, or functions outside of the allow-list. The SQL is user input and is never passed on unparsed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.intervals import move
 from delta_core.expressions.literals import INTEGRAL_RANGES, convert_literal
 from delta_core.expressions.nesting import MAX_LEVELS, MAX_NESTING, check_nesting, levels
-from delta_core.expressions.number_literals import negated, number_of
+from delta_core.expressions.number_literals import negated, parse_number
 from delta_core.expressions.present_time import with_present
 from delta_core.expressions.refusals import fail, reason, refuse, refuse_named, shown
 from delta_core.expressions.sql_functions import (
@@ -72,24 +72,24 @@ _ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
     exp.Div: ArithmeticOperator.DIVIDE,
     exp.Mod: ArithmeticOperator.MODULO,
 }
-# Other functions come by their name; these have a syntax of their own.
+# Other functions are found by their name; these have a syntax of their own.
 _CALLS: dict[type[exp.Expression], str] = {
     exp.Trim: "trim",
     exp.Substring: "substring",
     exp.Floor: "floor",
     exp.Ceil: "ceil",
 }
-# Marks that sqlglot leaves on nodes and that carry no meaning here.
+# Arguments that sqlglot sets on nodes and that have no meaning here.
 _HARMLESS = frozenset({"safe", "coalesce", "typed", "_type", "quoted"})
 
 
 def parse_predicate(text: str, schema: StructType) -> Expression:
     """A condition in Spark SQL, checked against the schema, with typed constants.
 
-    Timestamps without a zone are in UTC; names match without case.
+    Timestamps without a zone are in UTC. Names match without regard to case.
 
     Raises:
-        ExpressionError: not one condition, or outside of what is allowed; says what and how to mend it.
+        ExpressionError: not a single condition, or not supported; the message shows the part and the fix.
     """
     return resolve_predicate(parse(text), schema)
 
@@ -104,56 +104,60 @@ def parse_value(text: str, schema: StructType) -> Expression:
 
 
 def parse(text: str, *, now: dt.datetime | None = None) -> Expression:
-    """The expression's tree, not yet checked against a schema.
+    """The expression as a tree, not yet checked against a schema.
 
     Args:
         text: the expression.
-        now: what the present time is (in UTC), where that is allowed.
+        now: the present time (in UTC) where functions of the present time are allowed; None refuses them.
 
     Raises:
         ExpressionError: see `parse_predicate`.
     """
     if not isinstance(text, str):
-        fail(f"{text!r} is no expression", f"It is of type {type(text).__name__}", "Write it as Spark SQL")
+        fail(
+            f"{text!r} is not an expression.",
+            f"It is of type {type(text).__name__}.",
+            "Write the expression as Spark SQL.",
+        )
     if len(text) > MAX_STRING_LENGTH:
-        fail("The expression is too long", f"It has {len(text)} characters", "Shorten it")
+        fail("The expression is too long.", f"It has {len(text)} characters.", "Shorten the expression.")
     try:
         check_nesting(text)
         statements = sqlglot.parse(text, dialect=PlainCalls)
         if not any(statement is not None for statement in statements):
             fail(
-                "The condition is empty",
-                "Its text holds nothing, or only blanks and comments",
-                "Write a condition such as x > 1, or leave it out for all rows",
+                "The condition is empty.",
+                "It contains only blanks and comments, or nothing.",
+                "Write a condition such as x > 1, or pass no condition for all rows.",
             )
         if len(statements) != 1 or statements[0] is None:
             fail(
-                f"{shown(text)} is not one condition",
-                f"It holds {len([s for s in statements if s is not None])} statements",
-                "Write a single condition, without semicolons",
+                f"{shown(text)} is not a single condition.",
+                f"It contains {len([s for s in statements if s is not None])} statements.",
+                "Write one condition, without semicolons.",
             )
         tree = cast(exp.Expression, statements[0])
-        found = _convert(tree if now is None else with_present(tree, now))
-        if levels(found) > MAX_LEVELS:
+        expression = _convert(tree if now is None else with_present(tree, now))
+        if levels(expression) > MAX_LEVELS:
             raise RecursionError
-        return found
+        return expression
     except UnicodeEncodeError as error:
         fail(
-            f"{shown(text)} holds half of a character",
+            f"{shown(text)} contains an incomplete Unicode character.",
             str(error),
-            "Write the character whole, or leave it out",
+            "Write the complete character, or remove it.",
         )
     except SqlglotError as error:
         fail(
-            f"{shown(text)} is not valid Spark SQL",
+            f"{shown(text)} is not valid Spark SQL.",
             reason(error),
-            "Correct the syntax; strings go in single quotes, names in backticks",
+            "Correct the syntax; write strings in single quotes, and names in backticks.",
         )
     except RecursionError:
         fail(
-            "The expression is nested too deeply",
-            f"At most {MAX_NESTING} parentheses, or {MAX_LEVELS} operators in a row, are read",
-            "Use IN lists, fewer parentheses or shorter sums",
+            "The expression is nested too deeply.",
+            f"The limits are {MAX_NESTING} nested parentheses and {MAX_LEVELS} consecutive operators.",
+            "Use IN lists, fewer parentheses or shorter sums.",
         )
 
 
@@ -177,7 +181,7 @@ def _convert(node: exp.Expression) -> Expression:
 
 
 def _flatten(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
-    """The operands of a chain of one connective; chains of thousands are left-deep, so no recursion."""
+    """The operands of a chain of one connective; iterative, since chains of thousands are left-deep."""
     operands: list[exp.Expression] = []
     pending = [node]
     while pending:
@@ -210,13 +214,13 @@ def _identifier(node: Any) -> str:
 
 def _literal(node: exp.Expression) -> Expression:
     text = str(node.this)
-    return Literal(text) if node.is_string else Literal(number_of(text))
+    return Literal(text) if node.is_string else Literal(parse_number(text))
 
 
 def _neg(node: exp.Expression) -> Expression:
-    # With its sign, since the lowest integer has no positive one.
+    # Convert the number with its sign: the lowest integer has no positive counterpart.
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
-        return Literal(number_of(f"-{node.this.this}"))
+        return Literal(parse_number(f"-{node.this.this}"))
     operand = _convert(node.this)
     number = negated(operand) if isinstance(operand, Literal) else None
     if number is not None:
@@ -265,14 +269,14 @@ def _like(node: exp.Expression) -> Expression:
         return combined if len(likes) > 1 else likes[0]
     if not (isinstance(pattern, exp.Literal) and pattern.is_string):
         fail(
-            "LIKE needs a constant pattern",
-            f"{shown(pattern.sql('spark'))} is none",
-            "Write the pattern as a string",
+            "LIKE needs a constant pattern.",
+            f"{shown(pattern.sql('spark'))} is not a string constant.",
+            "Write the pattern as a string.",
         )
-    operand, text = _convert(node.this), str(pattern.this)
+    operand, string = _convert(node.this), str(pattern.this)
     if isinstance(node, exp.ILike):
-        operand, text = Call("lower", (operand,)), text.lower()
-    like: Expression = Like(operand, text)
+        operand, string = Call("lower", (operand,)), string.lower()
+    like: Expression = Like(operand, string)
     return Not(like) if node.args.get("negate") else like
 
 
@@ -285,7 +289,7 @@ def _escape(node: exp.Expression) -> Expression:
     mark = str(escape.this)
     pattern = like.pattern
     if mark != "\\":
-        # Our patterns escape with a backslash only, so those in the text become literal first.
+        # The tree's patterns escape with a backslash only, so first turn backslashes into literals.
         pattern = pattern.replace("\\", "\\\\").replace(mark + mark, "\0").replace(mark, "\\")
         pattern = pattern.replace("\0", mark)
     result = Like(like.operand, pattern)
@@ -295,15 +299,15 @@ def _escape(node: exp.Expression) -> Expression:
 def _cast(node: exp.Expression) -> Expression:
     if node.args.get("safe"):
         fail(
-            "TRY_CAST is not supported in predicates",
-            "It turns what cannot be cast into null, where CAST fails",
-            "Use CAST, or filter such rows out first",
+            "TRY_CAST is not supported in predicates.",
+            "TRY_CAST returns null for values that cannot be cast, where CAST fails.",
+            "Use CAST, or filter out such rows first.",
         )
     _only(node, "this", "to")
     target = data_type_of(node.args["to"])
     operand = _convert(node.this)
     if isinstance(operand, Literal) and isinstance(operand.value, int | float | Decimal):
-        # Suffixed numbers (5L, 1.5D) arrive as casts of constants.
+        # Numbers with a suffix (5L, 1.5D) are parsed as casts of constants.
         number = int(operand.value) if isinstance(operand.value, bool) else operand.value
         if target in (FLOAT, DOUBLE):
             return Literal(float(number), target)
@@ -312,7 +316,7 @@ def _cast(node: exp.Expression) -> Expression:
         if isinstance(number, int) and isinstance(target, DecimalType):
             return convert_literal(Literal(str(number)), target, f"CAST(... AS {target})")
     if isinstance(operand, Literal) and (operand.value is None or isinstance(operand.value, str)):
-        # Typed constants, such as DATE '2013-01-31': converted once, here.
+        # Typed constants, such as DATE '2013-01-31', are converted once, here.
         return convert_literal(operand, target, f"CAST(... AS {target})")
     return Cast(operand, target)
 
@@ -329,11 +333,11 @@ def _call(node: exp.Expression, name: str) -> Expression:
 
 
 def _side_by_side(_: exp.Expression) -> NoReturn:
-    # Calls of concat stay calls (`PlainCalls`), so nothing else comes as this node.
+    # Calls of concat stay calls (`PlainCalls`), so only adjacent strings become this node.
     fail(
-        "Two string constants stand side by side",
-        "'it''s' means different strings in different versions of Spark",
-        r"Escape the quote with a backslash: 'it\'s'",
+        "Two string constants are adjacent.",
+        "'it''s' has different meanings in different versions of Spark.",
+        r"Escape the quote with a backslash: 'it\'s'.",
     )
 
 
@@ -393,9 +397,9 @@ def _part_of(part: str, operand: Expression) -> Expression:
     name = EXTRACTED_PARTS.get(part.upper())
     if name is None:
         fail(
-            f"{part} cannot be extracted from a time",
-            f"Known are {', '.join(sorted(EXTRACTED_PARTS))}",
-            "Use one of these",
+            f"{part} cannot be extracted from a date or timestamp.",
+            f"The supported parts are {', '.join(sorted(EXTRACTED_PARTS))}.",
+            "Use a supported part.",
         )
     return Call(name, (operand,))
 
@@ -413,23 +417,23 @@ def _sum(node: exp.Expression) -> Expression:
 def _moved(start: Expression, interval: exp.Interval, sign: int) -> Expression:
     if not isinstance(start, Literal) or not isinstance(start.value, dt.date):
         fail(
-            f"{shown(interval.sql('spark'))} is not added to a constant",
-            "Intervals move constants that are dates or timestamps",
-            "Move the constant on the other side of the comparison, or use date_add(column, days)",
+            f"{shown(interval.sql('spark'))} is not added to a constant.",
+            "An interval can only be added to or subtracted from a constant date or timestamp.",
+            "Move the interval to the other side of the comparison, or use date_add(column, days).",
         )
     try:
-        written = interval.this
-        if isinstance(written, exp.Neg):
-            written, sign = written.this, -sign
-        if not isinstance(written, exp.Literal):
-            raise ValueError("no whole number")
-        count = int(str(written.this))
+        amount = interval.this
+        if isinstance(amount, exp.Neg):
+            amount, sign = amount.this, -sign
+        if not isinstance(amount, exp.Literal):
+            raise ValueError("not an integer")
+        count = int(str(amount.this))
         moved = move(start.value, sign * count, str(interval.args["unit"].this).upper().removesuffix("S"))
     except (ValueError, OverflowError, AttributeError, KeyError):
         fail(
-            f"{shown(interval.sql('spark'))} is not understood here",
-            "An interval is one whole number of one unit, from microseconds to years",
-            "Write several intervals one after the other",
+            f"The interval {shown(interval.sql('spark'))} is not supported.",
+            "An interval is one integer of one unit, from microseconds to years, within the range of dates.",
+            "Write a sum of several intervals for several units.",
         )
     return Literal(moved)
 
@@ -443,7 +447,11 @@ def _hex(node: exp.Expression) -> Expression:
     try:
         return Literal(bytes.fromhex(str(node.this)))
     except ValueError:
-        fail(f"X'{node.this}' is not hexadecimal", "It needs pairs of 0-9 and A-F", "Correct it")
+        fail(
+            f"X'{node.this}' is not hexadecimal.",
+            "It must contain pairs of the digits 0-9 and A-F.",
+            "Correct the digits.",
+        )
 
 
 def _not_distinct(node: exp.Expression) -> Expression:

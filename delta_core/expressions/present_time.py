@@ -1,4 +1,4 @@
-"""The present time in SQL text, where it is allowed: it becomes the constant that it is for one statement."""
+"""Replacement of calls for the present time by the constant time of a statement, where this is allowed."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ def with_present(tree: exp.Expression, now: dt.datetime) -> exp.Expression:
 
     Args:
         tree: a parsed expression.
-        now: the present, with the zone UTC. Dates and local times are those of UTC.
+        now: the present, with the zone UTC. Dates and local times are in UTC.
     """
 
     def replaced(node: Any) -> Any:
         name = str(node.this).lower() if isinstance(node, exp.Anonymous) and not node.expressions else ""
-        text = now.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+        timestamp = now.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
         if isinstance(node, exp.CurrentTimestamp) or name in _TIMESTAMPS:
-            return _constant(f"{text}+00:00", exp.DType.TIMESTAMPTZ)
+            return _constant(f"{timestamp}+00:00", exp.DType.TIMESTAMPTZ)
         if isinstance(node, exp.Localtimestamp) or name == "localtimestamp":
-            return _constant(text, exp.DType.TIMESTAMPNTZ)
+            return _constant(timestamp, exp.DType.TIMESTAMPNTZ)
         if isinstance(node, exp.CurrentDate) or name in _DATES:
-            return _constant(text[:10], exp.DType.DATE)
+            return _constant(timestamp[:10], exp.DType.DATE)
         return node
 
-    found: exp.Expression = tree.transform(replaced)
-    return found
+    result: exp.Expression = tree.transform(replaced)
+    return result
 
 
-def _constant(text: str, kind: exp.DType) -> exp.Expression:
-    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=kind))
+def _constant(string: str, kind: exp.DType) -> exp.Expression:
+    return exp.Cast(this=exp.Literal.string(string), to=exp.DataType(this=kind))

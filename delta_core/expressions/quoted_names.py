@@ -1,8 +1,8 @@
-"""Names of columns in double quotes, which are texts in Spark SQL and names in other dialects.
+"""Column names in double quotes, which are strings in Spark SQL and names in other dialects.
 
-A condition such as `"Status" <> 'done'` holds for every row or for none when it is read as Spark SQL, so
-nobody writes it for Spark on purpose. The deltalake package writes CHECK constraints so, whatever quotes
-their author used, and takes predicates so.
+Read as Spark SQL, a condition such as `"Status" <> 'done'` is true for every row or for none, so it is
+a mistake. The deltalake package writes CHECK constraints with column names in double quotes, whatever quotes
+their author used, and accepts predicates in this form.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from delta_core.schema.types import StructType
 
 
 def quoted_name(condition: Expression, schema: StructType) -> str | None:
-    """A text that is called as a column, in a part of the condition that names no column; None without."""
+    """A string equal to a column name, in a part of the condition that refers to no column; else None."""
     pending = [condition]
     while pending:
         part = pending.pop()
@@ -25,22 +25,22 @@ def quoted_name(condition: Expression, schema: StructType) -> str | None:
         if any(isinstance(node, Column) for node in nodes):
             continue
         for node in nodes:
-            text = node.value if isinstance(node, Literal) else None
-            if isinstance(text, str) and schema.find(text) is not None:
-                return text
+            string = node.value if isinstance(node, Literal) else None
+            if isinstance(string, str) and schema.find(string) is not None:
+                return string
     return None
 
 
 def refuse_quoted_names(condition: Expression, schema: StructType) -> None:
-    """Refuse what would match every row or none, and was meant to look at a column.
+    """Refuse a condition that compares a string in place of a column, so that it matches all rows or none.
 
     Raises:
-        ExpressionError: says which name to write otherwise.
+        ExpressionError: the message shows how to write the column's name.
     """
     name = quoted_name(condition, schema)
     if name is not None:
         raise ExpressionError(
-            f"The condition compares the text '{name}', and looks at no column",
-            cause=f"There is a column {name}, but in Spark SQL double quotes make a text, as single ones do",
-            fix=f"Write the column's name in backticks, or without quotes: `{name}`",
+            f"The condition compares the string '{name}', and refers to no column.",
+            cause=f"The table has a column {name}, but in Spark SQL double quotes enclose strings.",
+            fix=f"Write the column's name in backticks, or without quotes: `{name}`.",
         )

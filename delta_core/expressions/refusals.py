@@ -1,4 +1,4 @@
-"""What is said of text that is no expression here: what it is, why not, and what to write in its place."""
+"""Errors for SQL that is not supported in expressions, each with the reason and an alternative."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NOT_OF_THE_ROW_NAMES = frozenset(
 
 
 def refuse(node: Any) -> NoReturn:
-    """Say what a node is that an expression cannot hold.
+    """Refuse a node that is not supported in expressions.
 
     Raises:
         ExpressionError: always.
@@ -48,41 +48,45 @@ def refuse(node: Any) -> NoReturn:
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
     if isinstance(node, exp.Query | exp.Exists) or (isinstance(node, exp.In) and node.args.get("query")):
         fail(
-            f"{text} is a subquery, or holds one",
-            "A condition is of one row of the table alone",
-            "Read the values first, and write them as a list: x IN (1, 2, 3)",
+            f"{text} is a subquery, or contains one.",
+            "A condition is evaluated on single rows of one table.",
+            "Read the values first, and write them as a list: x IN (1, 2, 3).",
         )
     if isinstance(node, _PRESENT_TIME_NODES) or name in _PRESENT_TIME_NAMES:
         fail(
-            f"{text} is the present time, which is not allowed in an expression",
-            "It would mean something else whenever the expression is evaluated",
+            f"{text} is the present time, which is not allowed in an expression.",
+            "The expression would have a different meaning at each evaluation.",
             "Compute the time first, and write it as a constant: TIMESTAMP '2026-01-31 12:00:00' (UTC), or "
-            "DATE '2026-01-31'",
+            "DATE '2026-01-31'.",
         )
     if isinstance(node, _NOT_OF_THE_ROW_NODES) or name in _NOT_OF_THE_ROW_NAMES:
         fail(
-            f"{text} is not allowed in an expression",
-            "It does not depend on the row alone, so it would mean something else each time",
-            "Compute the value first, and write it as a constant",
+            f"{text} is not allowed in an expression.",
+            "It does not depend on the row alone, so its value would differ at each evaluation.",
+            "Compute the value first, and write it as a constant.",
         )
     if isinstance(node, exp.Placeholder | exp.Parameter):
-        fail(f"{text} is a parameter", "Text has no values besides it", "Write the value as a constant")
+        fail(
+            f"{text} is a parameter.",
+            "Expressions are passed without parameter values.",
+            "Write the value as a constant.",
+        )
     fail(
-        f"{text} is not allowed in an expression",
-        f"{type(node).__name__} is not among what is understood: columns, constants, comparisons, AND, OR, "
-        "NOT, IN, LIKE, BETWEEN, IS NULL, arithmetic, CAST and a few functions",
-        f"Rewrite the condition with what {PAGE} lists",
+        f"{text} is not allowed in an expression.",
+        f"{type(node).__name__} is not supported. Supported are columns, constants, comparisons, AND, OR, "
+        "NOT, IN, LIKE, BETWEEN, IS NULL, arithmetic, CAST and a few functions.",
+        f"Rewrite the condition with the syntax that {PAGE} lists.",
     )
 
 
 def refuse_named(node: exp.Anonymous) -> None:
-    """Refuse a call of a function that does not depend on its arguments alone. Raises ExpressionError."""
+    """Refuse a call of a function that depends on more than its arguments. Raises ExpressionError."""
     if str(node.this).lower() in _PRESENT_TIME_NAMES | _NOT_OF_THE_ROW_NAMES:
         refuse(node)
 
 
 def reason(error: SqlglotError) -> str:
-    """What the parser says, without the names of its classes."""
+    """The parser's message, without the names of its classes."""
     details = getattr(error, "errors", None)
     if details:
         first = details[0]
@@ -92,10 +96,10 @@ def reason(error: SqlglotError) -> str:
 
 
 def shown(text: str) -> str:
-    """The text, or its beginning."""
+    """SQL text, truncated to 120 characters."""
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
 def fail(problem: str, cause: str, fix: str) -> NoReturn:
-    """Raise the error."""
+    """Raise an ExpressionError."""
     raise ExpressionError(problem, cause=cause, fix=fix)

@@ -1,7 +1,7 @@
-"""Expressions as Spark SQL text, every name and constant quoted.
+"""Rendering of expressions as Spark SQL, with every name and constant quoted.
 
-The text parses back to the same expression, so plans and commit provenance can carry it, and no user
-text reaches an engine without having been parsed.
+The SQL parses back to the same expression, so plans and commit provenance can store it, and an engine only
+receives SQL that has been parsed before.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0
 
 
 def to_spark_sql(expression: Expression) -> str:
-    """The expression as Spark SQL. Timestamps carry their zone, so a session's time zone has no say."""
+    """The expression as Spark SQL. Timestamps include their zone, so the session's zone has no effect."""
     match expression:
         case Column(path):
             return ".".join(quote_name(part) for part in path)
@@ -91,13 +91,13 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def quote_string(text: str) -> str:
+def quote_string(string: str) -> str:
     """A string constant, escaped."""
-    return "'" + "".join(_ESCAPES.get(character, character) for character in text) + "'"
+    return "'" + "".join(_ESCAPES.get(character, character) for character in string) + "'"
 
 
 def spark_type(data_type: DataType) -> str:
-    """Spark SQL's name of a primitive or decimal type."""
+    """The Spark SQL name of a primitive or decimal type."""
     if isinstance(data_type, PrimitiveType):
         return _TYPE_NAMES.get(data_type.name, data_type.name.upper())
     return str(data_type).upper()

@@ -1,4 +1,4 @@
-"""Rounding, as Spark SQL does it: half up, by the digits that a number is written with."""
+"""Rounding as in Spark SQL: half up, based on the shortest decimal form of a number."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Operand = Any
 """A pyarrow Array, ChunkedArray or Scalar."""
 
 _MOST_DIGITS = 38
-# The greatest double has 309 digits before the point, the least 324 behind it.
+# The greatest double has 309 digits before the point, and the least has 324 after it.
 _ALL_DIGITS = Context(prec=800, rounding=ROUND_HALF_UP)
 
 
 def round_type(types: Sequence[DataType], arguments: Sequence[Expression]) -> DataType:
-    """The type of `round`: of decimals it has room for the digit that rounding up may add."""
+    """The type of `round`; for decimals it has room for the digit that rounding up may add."""
     kind = types[0]
     if not isinstance(kind, DecimalType):
         return kind
@@ -43,7 +43,7 @@ def whole_type(kind: DataType) -> DataType:
 
 
 def round_half_up(arguments: Sequence[Operand]) -> Operand:
-    """A number with so many digits behind the point (0 unless said), or zeros before it.
+    """Round a number to `digits` digits after the point (0 by default); negative digits round before it.
 
     Raises:
         pa.ArrowInvalid: a result does not fit the type.
@@ -63,12 +63,12 @@ def round_half_up(arguments: Sequence[Operand]) -> Operand:
 
 
 def floor(arguments: Sequence[Operand]) -> Operand:
-    """The greatest whole number that is not greater. Raises pa.ArrowInvalid for what no long holds."""
+    """The greatest integer not above the number. Raises pa.ArrowInvalid when it does not fit a long."""
     return _whole(arguments[0], "down")
 
 
 def ceil(arguments: Sequence[Operand]) -> Operand:
-    """The least whole number that is not less. Raises pa.ArrowInvalid for what no long holds."""
+    """The least integer not below the number. Raises pa.ArrowInvalid when it does not fit a long."""
     return _whole(arguments[0], "up")
 
 
@@ -113,8 +113,8 @@ def _rounded_floats(value: Operand, digits: int) -> Operand:
         array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
     encoded = array.dictionary_encode()
     unit = Decimal(1).scaleb(-max(min(digits, 400), -400))
-    found = [None if number is None else _nearest(number, unit) for number in encoded.dictionary.to_pylist()]
-    rounded = pa.array(found, array.type, from_pandas=False).take(encoded.indices)
+    values = [None if number is None else _nearest(number, unit) for number in encoded.dictionary.to_pylist()]
+    rounded = pa.array(values, array.type, from_pandas=False).take(encoded.indices)
     return rounded[0] if isinstance(value, pa.Scalar) else rounded
 
 
@@ -122,5 +122,5 @@ def _nearest(number: float, unit: Decimal) -> float:
     exact = Decimal(repr(number))
     if not exact.is_finite():
         return number
-    # Never -0.0, as in Spark.
+    # The result is never -0.0, as in Spark.
     return float(exact.quantize(unit, context=_ALL_DIGITS)) + 0.0

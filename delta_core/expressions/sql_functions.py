@@ -1,4 +1,4 @@
-"""How SQL text names functions: Spark's dialect without sqlglot's rewriting of calls."""
+"""Function names in SQL: Spark's dialect without sqlglot's rewriting of calls."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FUNCTION_ALIASES = {
     "dateadd": "date_add",
     "date_diff": "datediff",
 }
-"""Other names of functions, as written, and the one that they have here."""
+"""Aliases of functions, and the names that are used here."""
 
 CAST_NAMES: dict[str, DataType] = {"bigint": LONG, "smallint": SHORT, "tinyint": BYTE, "binary": BINARY}
-"""Types whose name as a function casts, beyond those that the parser turns into casts by itself."""
+"""Types whose name is a function that casts, beyond the types that the parser turns into casts."""
 
 EXTRACTED_PARTS = {
     **dict.fromkeys(("YEAR", "Y", "YEARS", "YR", "YRS"), "year"),
@@ -35,10 +35,10 @@ EXTRACTED_PARTS = {
     **dict.fromkeys(("HOUR", "H", "HOURS", "HR", "HRS"), "hour"),
     **dict.fromkeys(("MINUTE", "M", "MIN", "MINS", "MINUTES"), "minute"),
 }
-"""The parts that EXTRACT and date_part take, and the functions that give them. Seconds are not among them:
-extracted, they have fractions."""
+"""The parts that EXTRACT and date_part support, and their functions. Seconds are not supported: extracted
+seconds have fractions."""
 
-# Their arguments have a syntax of their own: TRIM(BOTH ' ' FROM s), SUBSTRING(s FROM 1 FOR 3).
+# These functions have a syntax of their own: TRIM(BOTH ' ' FROM s), SUBSTRING(s FROM 1 FOR 3).
 _PARSED = frozenset({"trim", "substring"})
 _PLAIN = (
     {*FUNCTIONS, *FUNCTION_ALIASES, "equal_null", "date_part", "greatest", "least", "nvl2", "nullif"}
@@ -47,14 +47,14 @@ _PLAIN = (
 
 
 class PlainCalls(Spark):
-    """Spark's SQL, where a call of a function that is known here stays a name with arguments.
+    """Spark's SQL, where a call of a supported function stays a name with arguments.
 
-    sqlglot rewrites many calls into nodes that hold what other dialects need, such as a pattern in another
-    notation; the way back loses the difference between what was written and what was made of it.
+    sqlglot rewrites many calls into nodes for translation into other dialects, for example with a pattern in
+    another notation. Those nodes do not show how the call was written.
     """
 
     class Parser(Spark.Parser):  # type: ignore[valid-type, misc]
-        """Spark's parser, with fewer functions that it rewrites."""
+        """Spark's parser, which rewrites fewer functions."""
 
         FUNCTIONS = {  # noqa: RUF012 - an attribute that the base class defines
             name: build for name, build in Spark.Parser.FUNCTIONS.items() if name.lower() not in _PLAIN

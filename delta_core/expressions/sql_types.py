@@ -1,4 +1,4 @@
-"""Types as SQL text names them."""
+"""SQL names of types."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _TYPES: dict[exp.DType, DataType] = {
 
 
 def data_type_of(node: Any) -> DataType:
-    """The type that a cast names.
+    """The target type of a cast.
 
     Raises:
-        ExpressionError: it is not a primitive type or decimal.
+        ExpressionError: the type is neither primitive nor decimal.
     """
     if isinstance(node, exp.DataType):
         known = _TYPES.get(node.this)
@@ -61,8 +61,8 @@ def data_type_of(node: Any) -> DataType:
             try:
                 return type_from_name(name)
             except SchemaError as error:
-                _fail(f"{name} is not a type", error.cause, "Use a precision of at most 38")
-    _fail(f"The type {node} is not known here", "Only primitive types can be cast to", "Cast to another type")
+                _fail(f"{name} is not a type.", error.cause, "Use a precision of at most 38.")
+    _fail(f"The type {node} is not supported.", "A cast needs a primitive type.", "Cast to another type.")
 
 
 def _fail(problem: str, cause: str, fix: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Conditions and generation expressions that a table holds, as other engines have written them."""
+"""CHECK constraints and generation expressions stored in a table, as other engines write them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _ARROW_TIMESTAMP = re.compile(r'Timestamp\(\w+, (None|Some\("(UTC|\+00:00)"\))\)
 
 
 def parse_stored(text: str, schema: StructType) -> Expression:
-    """The tree of a CHECK constraint or generation expression of the table's, not yet resolved.
+    """The tree of a CHECK constraint or generation expression of the table, not yet resolved.
 
-    It is Spark SQL, unless a part of it would look at no column while a text in it is called as one: then
-    texts in double quotes that are columns' names are these columns, as the deltalake package writes them.
-    So are its constants of times, `arrow_cast('...', 'Timestamp(...)')`.
+    The expression is read as Spark SQL, with one exception. When a part of it refers to no column but
+    contains a string equal to a column name, the deltalake package wrote it: strings in double quotes that
+    are column names are then read as columns. The deltalake package's timestamp constants,
+    `arrow_cast('...', 'Timestamp(...)')`, are read as timestamps.
 
     Raises:
-        ExpressionError: it is not understood.
+        ExpressionError: the expression is not supported.
     """
     expression = parse(text)
     of_arrow = any(isinstance(node, Call) and node.name.lower() == _ARROW_CAST for node in walk(expression))
@@ -37,16 +38,16 @@ def parse_stored(text: str, schema: StructType) -> Expression:
 
 
 def resolve_stored(text: str, schema: StructType) -> Expression:
-    """A condition of the table's, resolved; see `parse_stored`.
+    """A condition of the table, resolved; see `parse_stored`.
 
     Raises:
-        ExpressionError: it is not understood, or does not fit the schema in either reading.
+        ExpressionError: the condition is not supported, or does not fit the schema in either reading.
     """
     expression = parse_stored(text, schema)
     try:
         return resolve_predicate(expression, schema)
     except ExpressionError:
-        # `"Low" <= high` names a column, so only the types tell that the text is another one.
+        # `"Low" <= high` refers to a column, so only the types show that "Low" is meant as a column as well.
         rewritten = _in_spark_sql(text, schema)
         if rewritten == text:
             raise
@@ -63,7 +64,7 @@ def _in_spark_sql(text: str, schema: StructType) -> str:
 
 def _replacements(text: str, tokens: Sequence[Any], schema: StructType) -> Iterator[tuple[int, int, str]]:
     for index, token in enumerate(tokens):
-        # Names that need quotes are those with capitals, so case tells a name from a text.
+        # Only names with capitals need quotes, so the exact case distinguishes a name from a string.
         if text[token.start] == '"' and token.text in schema.names:
             yield token.start, token.end + 1, f"`{token.text.replace('`', '``')}`"
         elif token.text.lower() == _ARROW_CAST and len(tokens) > index + 5:

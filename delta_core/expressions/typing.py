@@ -1,7 +1,7 @@
-"""Names and types: every column must be the schema's, and both sides of an operator must fit.
+"""Resolution of names and types: every column must exist, and the types of operands must fit.
 
-Follows Spark SQL in ANSI mode, with one choice of its own: a string column is never converted behind
-the user's back. Constants take the type of the column they stand next to.
+Follows Spark SQL in ANSI mode, with one difference: string columns are never converted implicitly.
+Constants are converted to the type of the column that they are compared with.
 """
 
 from __future__ import annotations
@@ -62,26 +62,26 @@ def resolve(expression: Expression, schema: StructType) -> Expression:
     """The expression with canonical column names and typed constants.
 
     Raises:
-        ExpressionError: an unknown column or function, or types that do not go together.
+        ExpressionError: an unknown column or function, or types that cannot be combined.
     """
     return _resolve(expression, schema)[0]
 
 
 def resolve_predicate(expression: Expression, schema: StructType) -> Expression:
-    """`resolve`, for an expression that must be true or false (or null).
+    """`resolve`, for an expression that must be boolean (or null).
 
     Raises:
-        ExpressionError: as `resolve`, or the expression is not boolean, or looks at no column where a text
-            in it is called as one.
+        ExpressionError: as `resolve`; or the expression is not boolean; or it refers to no column but
+            contains a string equal to a column name.
     """
     _require_expression(expression)
     refuse_quoted_names(expression, schema)
     resolved, data_type = _resolve(expression, schema)
     if data_type not in (BOOLEAN, VOID):
         _fail(
-            f"{to_spark_sql(expression)} is not a condition",
-            f"It has type {data_type}",
-            "Compare it with something, so that it is true or false",
+            f"{to_spark_sql(expression)} is not a condition.",
+            f"It has type {data_type}.",
+            "Compare it with a value, so that the result is boolean.",
         )
     return resolved
 
@@ -96,40 +96,40 @@ def type_of(expression: Expression, schema: StructType) -> DataType:
 
 
 def find_column(path: tuple[str, ...], schema: StructType) -> tuple[tuple[str, ...], DataType]:
-    """The canonical path of a column and its type. Names are compared without case.
+    """The canonical path of a column and its type. Names match without regard to case.
 
     Raises:
-        ExpressionError: no such column.
+        ExpressionError: the column does not exist.
     """
     names: list[str] = []
     current: DataType = schema
     for part in path:
         if not isinstance(current, StructType):
             _fail(
-                f"Column {'.'.join(path)} does not exist",
-                f"{'.'.join(names)} has type {current}, which has no fields",
-                "Name an existing column",
+                f"Column {'.'.join(path)} does not exist.",
+                f"{'.'.join(names)} has type {current}, which has no fields.",
+                "Name an existing column.",
             )
         field = current.find(part)
         if field is None:
             known = ", ".join(current.names[:50])
             where = f"the fields of {'.'.join(names)}" if names else "the columns"
             _fail(
-                f"Column {'.'.join(path)} does not exist",
-                f"Among {where} ({known}) there is no {part}",
-                "Use one of these; quote names that hold dots or spaces with backticks",
+                f"Column {'.'.join(path)} does not exist.",
+                f"Among {where} ({known}) there is no {part}.",
+                "Use an existing name; quote names that contain dots or spaces with backticks.",
             )
         names.append(field.name)
         current = field.data_type
     return tuple(names), current
 
 
-def _require_expression(given: object) -> None:
-    if not isinstance(given, Expression):
+def _require_expression(value: object) -> None:
+    if not isinstance(value, Expression):
         _fail(
-            f"{given!r} is not a condition",
-            f"It is of type {type(given).__name__}, neither text nor an expression",
-            "Write it as Spark SQL text, such as \"month = 1 AND carrier = 'UA'\"",
+            f"{value!r} is not a condition.",
+            f"It is of type {type(value).__name__}, neither a string nor an expression.",
+            "Write it as Spark SQL, such as \"month = 1 AND carrier = 'UA'\".",
         )
 
 
@@ -147,9 +147,9 @@ def _resolve(expression: Expression, schema: StructType) -> tuple[Expression, Da
                 and expression.value not in range(-limit, limit)
             ):
                 _fail(
-                    f"{expression.value} is not a value of type {data_type}",
-                    f"Those are from {-limit} to {limit - 1}",
-                    "Use another number, or a wider type",
+                    f"{expression.value} is not a value of type {data_type}.",
+                    f"The range of the type is {-limit} to {limit - 1}.",
+                    "Use another number, or a wider type.",
                 )
             return Literal(expression.value, data_type), data_type
         case Comparison():
@@ -169,9 +169,9 @@ def _resolve(expression: Expression, schema: StructType) -> tuple[Expression, Da
             resolved, data_type = _resolve(operand, schema)
             if data_type not in (STRING, VOID):
                 _fail(
-                    f"LIKE does not apply to {to_spark_sql(operand)}",
-                    f"It has type {data_type}",
-                    "Use LIKE on strings, or CAST it AS STRING",
+                    f"LIKE does not apply to {to_spark_sql(operand)}.",
+                    f"It has type {data_type}.",
+                    "Use LIKE on strings, or CAST the operand AS STRING.",
                 )
             return Like(resolved, pattern), BOOLEAN
         case Cast(operand, target):
@@ -186,9 +186,9 @@ def _boolean(term: Expression, schema: StructType) -> Expression:
     resolved, data_type = _resolve(term, schema)
     if data_type not in (BOOLEAN, VOID):
         _fail(
-            f"{to_spark_sql(term)} stands where a condition must be",
-            f"It has type {data_type}, not a boolean",
-            "Compare it with something",
+            f"{to_spark_sql(term)} is used as a condition.",
+            f"It has type {data_type}, not boolean.",
+            "Compare it with a value.",
         )
     return resolved
 
@@ -206,9 +206,9 @@ def _pair(
         left_type = literal_type(new_left)
     if not _comparable(left_type, right_type):
         _fail(
-            f"{to_spark_sql(whole)} compares types that do not go together",
-            f"{to_spark_sql(left)} has type {left_type}, {to_spark_sql(right)} is a {right_type}",
-            "CAST one side to the type of the other",
+            f"{to_spark_sql(whole)} compares types that cannot be compared.",
+            f"{to_spark_sql(left)} has type {left_type}, {to_spark_sql(right)} has type {right_type}.",
+            "CAST one side to the type of the other.",
         )
     return new_left, new_right
 
@@ -225,16 +225,16 @@ def _comparable(left: DataType, right: DataType) -> bool:
 
 def _resolve_in(expression: In, schema: StructType) -> In:
     if not expression.values:
-        _fail("IN needs at least one value", "The list is empty", "List the values to look for")
+        _fail("IN needs at least one value.", "The list is empty.", "List the values to search for.")
     operand, data_type = _resolve(expression.operand, schema)
     values = []
     for literal in expression.values:
         value = convert_literal(literal, data_type, to_spark_sql(expression.operand))
         if not _comparable(data_type, literal_type(value)):
             _fail(
-                f"{to_spark_sql(literal)} in {to_spark_sql(expression)} has another type",
-                f"{to_spark_sql(expression.operand)} has type {data_type}, the value {literal_type(value)}",
-                "List values of the column's type",
+                f"{to_spark_sql(literal)} in {to_spark_sql(expression)} has another type.",
+                f"{to_spark_sql(expression.operand)} has type {data_type}, the value {literal_type(value)}.",
+                "List values of the column's type.",
             )
         values.append(value)
     return In(operand, tuple(values))
@@ -243,13 +243,13 @@ def _resolve_in(expression: In, schema: StructType) -> In:
 def _resolve_cast(operand: Expression, target: DataType, schema: StructType) -> tuple[Expression, DataType]:
     resolved, source = _resolve(operand, schema)
     if isinstance(resolved, Literal) and (isinstance(resolved.value, str) or resolved.value is None):
-        # A typed constant such as DATE '2013-01-31': converted once, here.
+        # A typed constant such as DATE '2013-01-31' is converted once, here.
         return convert_literal(resolved, target, f"CAST(... AS {target})"), target
     if not _castable(source, target):
         _fail(
-            f"{to_spark_sql(operand)} cannot be cast to {target}",
-            f"It has type {source}",
-            "Cast between numbers, between dates and timestamps, or from strings",
+            f"{to_spark_sql(operand)} cannot be cast to {target}.",
+            f"It has type {source}.",
+            "Cast between numbers, between dates and timestamps, or from strings.",
         )
     return Cast(resolved, target), target
 
@@ -273,7 +273,7 @@ def _resolve_arithmetic(expression: Arithmetic, schema: StructType) -> tuple[Exp
     operator = expression.operator
     days = _DAYS_LATER.get(operator)
     if days and DATE in (left_type, right_type):
-        # A number of days later or earlier; only addition takes its sides in either order.
+        # A date plus or minus days; only an addition accepts its operands in either order.
         if right_type == DATE and operator == ArithmeticOperator.ADD:
             left, right, left_type, right_type = right, left, right_type, left_type
         if left_type == DATE and right_type in INTEGRAL_RANGES:
@@ -281,17 +281,17 @@ def _resolve_arithmetic(expression: Arithmetic, schema: StructType) -> tuple[Exp
     for side, data_type in ((expression.left, left_type), (expression.right, right_type)):
         if not is_numeric(data_type) and data_type != VOID:
             _fail(
-                f"{operator} does not apply to {to_spark_sql(side)}",
-                f"It has type {data_type}, not a number",
-                "Use numbers, or CAST it to one",
+                f"{operator} does not apply to {to_spark_sql(side)}.",
+                f"It has type {data_type}, which is not numeric.",
+                "Use numbers, or CAST the operand to a number.",
             )
     decimals = [t for t in (left_type, right_type) if isinstance(t, DecimalType)]
     floating = [t for t in (left_type, right_type) if t in FLOATING]
     if decimals and not floating and operator in (ArithmeticOperator.DIVIDE, ArithmeticOperator.MODULO):
         _fail(
-            f"{operator} is not supported on decimals",
-            f"{to_spark_sql(expression)} divides decimals",
-            "CAST both sides AS DOUBLE",
+            f"{operator} is not supported on decimals.",
+            f"{to_spark_sql(expression)} divides decimals.",
+            "CAST both sides AS DOUBLE.",
         )
     return Arithmetic(operator, left, right), _arithmetic_type(operator, left_type, right_type)
 
@@ -320,39 +320,39 @@ def _resolve_call(expression: Call, schema: StructType) -> tuple[Expression, Dat
     function = FUNCTIONS.get(name)
     if function is None:
         _fail(
-            f"The function {expression.name} is not known",
-            f"Known are coalesce, greatest, least, {', '.join(sorted(FUNCTIONS))}",
-            "Use one of these, or compute the column before writing; docs/predicates.md says what they take",
+            f"The function {expression.name} is not supported.",
+            f"Supported are coalesce, greatest, least, {', '.join(sorted(FUNCTIONS))}.",
+            "Use a function that docs/predicates.md lists, or compute the column before writing.",
         )
     count = len(resolved)
     if count < function.min_arguments or (function.max_arguments or count) < count:
         _fail(
-            f"{name} does not take {count} arguments",
-            f"It takes {function.min_arguments} to {function.max_arguments or 'any number'}",
-            "Change the number of arguments",
+            f"{name} does not take {count} arguments.",
+            f"It takes {function.min_arguments} to {function.max_arguments or 'any number'}.",
+            "Change the number of arguments.",
         )
     for index, (_, data_type) in enumerate(resolved):
-        wanted, accepts = function.accepts[min(index, len(function.accepts) - 1)]
+        expected, accepts = function.accepts[min(index, len(function.accepts) - 1)]
         if not accepts(data_type):
             _fail(
-                f"Argument {index + 1} of {name} must be {wanted}",
-                f"{to_spark_sql(expression.arguments[index])} has type {data_type}",
-                "Cast it, or use another column",
+                f"Argument {index + 1} of {name} must be {expected}.",
+                f"{to_spark_sql(expression.arguments[index])} has type {data_type}.",
+                "Cast the argument, or use another column.",
             )
     for index, (argument, _) in enumerate(resolved):
         if index not in function.constants:
             continue
         if not isinstance(argument, Literal):
             _fail(
-                f"Argument {index + 1} of {name} must be a constant",
-                f"{to_spark_sql(expression)} computes it",
-                "Write it as a constant",
+                f"Argument {index + 1} of {name} must be a constant.",
+                f"It is computed in {to_spark_sql(expression)}.",
+                "Write the argument as a constant.",
             )
         if function.choices and not (isinstance(argument.value, str) and function.choices[0](argument.value)):
             _fail(
-                f"{name} does not know {to_spark_sql(argument)}",
-                f"It knows {function.choices[1]}",
-                "Use one of these",
+                f"{name} does not support {to_spark_sql(argument)}.",
+                f"It supports {function.choices[1]}.",
+                "Use a supported value.",
             )
     types = [data_type for _, data_type in resolved]
     arguments = tuple(argument for argument, _ in resolved)
@@ -365,11 +365,13 @@ def _resolve_coalesce(
     expression: Call, resolved: list[tuple[Expression, DataType]]
 ) -> tuple[Expression, DataType]:
     if not resolved:
-        _fail("coalesce needs an argument", "It has none", "Give it at least one")
+        _fail(
+            "The function coalesce needs an argument.", "It has no arguments.", "Add at least one argument."
+        )
     result = next((t for a, t in resolved if not isinstance(a, Literal) and t != VOID), None)
     result = result or next((t for _, t in resolved if t != VOID), VOID)
     if result == FLOAT and any(t not in (FLOAT, VOID, STRING) for _, t in resolved):
-        # Every other number is read as a double beside it.
+        # Any other number next to a float makes the result a double.
         result = DOUBLE
     arguments: list[Expression] = []
     for argument, data_type in resolved:
@@ -379,9 +381,9 @@ def _resolve_coalesce(
         if data_type not in (result, VOID):
             if not (is_numeric(data_type) and is_numeric(result)) or isinstance(argument, Literal):
                 _fail(
-                    f"{to_spark_sql(expression)} mixes types",
-                    f"{to_spark_sql(argument)} has type {data_type}, not a {result}",
-                    "CAST the arguments to one type",
+                    f"The arguments of {to_spark_sql(expression)} have different types.",
+                    f"{to_spark_sql(argument)} has type {data_type}, not {result}.",
+                    "CAST the arguments to one type.",
                 )
             argument = Cast(argument, result)
         arguments.append(argument)

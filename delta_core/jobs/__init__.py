@@ -1,1 +1,1 @@
-"""Jobs: the wire contract, the registry of kinds, and running one."""
+"""Jobs: the wire contract, the registry of job kinds, and running a job."""

@@ -1,4 +1,4 @@
-"""Work that the table has already, and which commit did it."""
+"""Detection of work that the table already contains, and of the commit that did the work."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def applied_action(spec: JobSpec, snapshot: Snapshot | None, context: JobContext) -> SetTransaction | None:
-    """The table's `txn` action because of which the job has nothing to do; None when it has.
+    """The table's `txn` action that makes the job a no-op; None when there is work to do.
 
-    That is the one of the job's key, or of a later delivery of its work.
+    The action is that of the job's idempotency key, or of a later delivery of its work.
     """
     if snapshot is None:
         return None
@@ -31,20 +31,20 @@ def applied_action(spec: JobSpec, snapshot: Snapshot | None, context: JobContext
     )
 
 
-def name_who_applied(result: JobResult, spec: JobSpec, context: JobContext) -> JobResult:
-    """The result of a job that found its work done, with the commit that did it.
+def add_applied_by(result: JobResult, spec: JobSpec, context: JobContext) -> JobResult:
+    """Add the commit that did the work to the result of a job whose work was already applied.
 
-    Nothing is added when that commit is no longer in the log, or the store does not tell: it is a courtesy.
+    The result stays unchanged when that commit is no longer in the log, or when the store fails.
     """
     if not result.already_applied or result.applied_by is not None:
         return result
-    return replace(result, applied_by=_found(spec, context))
+    return replace(result, applied_by=_find_applied_by(spec, context))
 
 
-def _found(spec: JobSpec, context: JobContext) -> AppliedBy | None:
+def _find_applied_by(spec: JobSpec, context: JobContext) -> AppliedBy | None:
     store = context.require_store()
     try:
-        # The work may have been done while the job was at it, after the snapshot that it began with.
+        # Another writer may have done the work after this job read its snapshot.
         latest = Snapshot.load(store, clock=context.clock)
         action = applied_action(spec, latest, context)
         return None if action is None else find_applied(store, action)

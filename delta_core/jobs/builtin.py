@@ -1,4 +1,4 @@
-"""The registry that holds deltaward's own kinds."""
+"""The registry with the built-in job kinds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from delta_core.jobs.registry import JobRegistry
 
 @cache
 def default_registry() -> JobRegistry:
-    """The process's registry: the built-in kinds, and on demand those of installed extensions."""
+    """The process's registry: the built-in job kinds, and on demand those of installed extensions."""
     registry = JobRegistry()
     for kind in BUILTIN_KINDS:
         registry.register(kind)

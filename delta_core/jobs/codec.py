@@ -1,7 +1,7 @@
 """JobSpec and JobResult as JSON text.
 
-A spec with a field that is not known is refused, because a mistyped option must not be dropped in
-silence; a result may carry more than is known here. Both are refused when their format is newer.
+A spec with an unknown field is refused, because a mistyped option must not be dropped silently. A result may
+have unknown fields. Both are refused when their format is newer than `FORMAT_VERSION`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def spec_to_json(spec: JobSpec) -> str:
     """The spec as one line of JSON.
 
     Raises:
-        InvalidJobSpecError: `params` or `user_metadata` hold something that JSON does not have.
+        InvalidJobSpecError: `params` or `user_metadata` hold a value that JSON cannot represent.
     """
     key = spec.idempotency
     return _dump(
@@ -48,10 +48,11 @@ def spec_to_json(spec: JobSpec) -> str:
 
 
 def spec_from_json(text: str | bytes) -> JobSpec:
-    """Parse and check a spec. The kind's own parameters are checked by `run_job`.
+    """Parse and check a spec. `run_job` checks the parameters of the kind.
 
     Raises:
-        InvalidJobSpecError: not JSON, a newer format, or a field missing, unknown or of a wrong type.
+        InvalidJobSpecError: the document is not JSON, has a newer format, or a field is missing, unknown or
+            of a wrong type.
     """
     document = _load(text, JOB_SPEC_SCHEMA, "job specification", InvalidJobSpecError)
     key, table = document.get("idempotency"), document["table"]
@@ -106,7 +107,7 @@ def result_from_json(text: str | bytes) -> JobResult:
     """Parse and check a result.
 
     Raises:
-        JobError: not JSON, a newer format, or a field missing or of a wrong type.
+        JobError: the document is not JSON, has a newer format, or a field is missing or of a wrong type.
     """
     document = _load(text, JOB_RESULT_SCHEMA, "job result", JobError)
     error, metrics = document.get("error"), document.get("metrics", {})
@@ -158,9 +159,9 @@ def _dump(document: Mapping[str, Any], what: str) -> str:
         return json.dumps(document, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidJobSpecError(
-            f"the {what} cannot be written as JSON",
-            cause=str(error),
-            fix="use strings, finite numbers, booleans, null, lists and objects only",
+            f"The {what} cannot be written as JSON.",
+            cause=f"{error}.",
+            fix="Use only strings, finite numbers, booleans, null, lists and objects.",
         ) from error
 
 
@@ -169,20 +170,20 @@ def _load(text: str | bytes, schema: JsonSchema, what: str, error_class: type[De
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise error_class(
-            f"the {what} is not JSON", cause=str(error), fix="check how it was written and sent"
+            f"The {what} is not JSON.", cause=f"{error}.", fix="Check the program that wrote the document."
         ) from error
     version = document.get("format_version") if isinstance(document, dict) else None
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise error_class(
-            f"the {what} has format {version}",
-            cause=f"this version of deltaward knows formats up to {FORMAT_VERSION}",
-            fix="upgrade deltaward where the job runs",
+            f"The {what} has format {version}.",
+            cause=f"This version of deltaward knows formats up to {FORMAT_VERSION}.",
+            fix="Upgrade deltaward where the job runs.",
         )
     problems = list(violations(document, schema))
     if problems:
         raise error_class(
-            f"the {what} is not valid: {'; '.join(problems)}",
-            fix="see docs/job-spec.schema.json and docs/job-result.schema.json",
+            f"The {what} is not valid: {'; '.join(problems)}.",
+            fix="See docs/job-spec.schema.json and docs/job-result.schema.json.",
         )
     result: dict[str, Any] = document
     return result

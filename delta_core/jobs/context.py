@@ -1,4 +1,4 @@
-"""What a job handler works with."""
+"""The context of a job handler: stores, snapshot, executor, lease and results."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _DEFAULT_DEADLINE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobContext:
-    """The surroundings of a job. Callers give the first six; `run_job` sets the others.
+    """The environment of a job. Callers set the first six fields; `run_job` sets the others.
 
     Attributes:
         executor: runs task maps.
         progress: receives the job's events.
-        storage_options: resolved from `JobSpec.storage_ref` by the driver, for all stores of the job; what is
-            local takes none: `delta_core.storage.open.options_for`.
-        observer: sees the commit's phases; a handler hands it to everything that commits.
-        lease_ttl_seconds: how long the lease of a spec that asks for one outlives a job that died.
+        storage_options: resolved by the driver from `JobSpec.storage_ref`, for all stores of the job. A local
+            store takes no options: see `delta_core.storage.open.options_for`.
+        observer: receives the phases of each commit. A handler passes it to every transaction.
+        lease_ttl_seconds: how long the job's lease remains after the job died.
         job_id: the job's id, never empty inside a handler.
         store: the table's store.
-        snapshot: the newest version when the job started; None when there is no table.
-        lease: the one that the job holds; None when it asked for none.
+        snapshot: the newest version when the job started; None when the table does not exist.
+        lease: the lease that the job holds; None when the spec names no lease.
     """
 
     executor: Executor = field(default_factory=InlineExecutor)
@@ -58,7 +58,7 @@ class JobContext:
 
     @property
     def reporter(self) -> ProgressReporter:
-        """Emits this job's events."""
+        """The reporter that emits this job's events."""
         return ProgressReporter(sink=self.progress, job_id=self.job_id, clock=self.clock)
 
     def with_table(self, spec: JobSpec, *, required: bool = True) -> JobContext:
@@ -66,11 +66,11 @@ class JobContext:
 
         Args:
             spec: names the table, and the id that it must have.
-            required: False gives the context without a snapshot where there is no table.
+            required: False returns the context without a snapshot when the table does not exist.
 
         Raises:
-            TableNotFoundError: there is no table, and it is required or its id is given.
-            JobError: the table there has another id.
+            TableNotFoundError: the table does not exist, and it is required or its id is given.
+            JobError: the table at the URI has another id.
         """
         store = self.require_store()
         try:
@@ -79,22 +79,22 @@ class JobContext:
             if required or spec.table.id is not None:
                 raise
             return self
-        found = snapshot.metadata.id
-        if spec.table.id is not None and spec.table.id != found:
+        table_id = snapshot.metadata.id
+        if spec.table.id is not None and spec.table.id != table_id:
             raise JobError(
-                f"the table at {store.uri} is not the one this job is for",
-                cause=f"the job names the table id {spec.table.id}, the table there has {found}",
-                fix="plan the job again for the table that is there now",
+                f"The table at {store.uri} is not the table of this job.",
+                cause=f"The job names the table id {spec.table.id}; the table has the id {table_id}.",
+                fix="Plan the job again for the table that is now at this URI.",
             )
-        self.reporter.emit("snapshot.loaded", version=snapshot.version, table_id=found)
+        self.reporter.emit("snapshot.loaded", version=snapshot.version, table_id=table_id)
         return replace(self, snapshot=snapshot)
 
     def allowed_roots(self, spec: JobSpec) -> tuple[LogStore, ...]:
-        """The stores of `params.allowed_root_uris`: where absolute paths of the log may lead. No request.
+        """The stores of `params.allowed_root_uris`, for absolute paths in the log. No request.
 
         Raises:
             InvalidUriError: no store serves a URI.
-            ConfigurationError: one is the whole file system.
+            ConfigurationError: a root is the whole file system.
         """
         return tuple(
             store
@@ -111,25 +111,25 @@ class JobContext:
             JobError: the context did not come from `run_job`.
         """
         if self.store is None:
-            raise JobError("the job has no table open", fix="run the handler through run_job")
+            raise JobError("The job has not opened its table.", fix="Run the handler through run_job.")
         return self.store
 
     def require_snapshot(self) -> Snapshot:
         """The table's snapshot.
 
         Raises:
-            TableNotFoundError: there is no table.
+            TableNotFoundError: the table does not exist.
         """
         if self.snapshot is None:
             uri = self.store.uri if self.store else "the job's URI"
-            raise TableNotFoundError(f"there is no Delta table at {uri}", fix="create it first")
+            raise TableNotFoundError(f"No Delta table exists at {uri}.", fix="Create the table first.")
         return self.snapshot
 
     def executor_for(self, spec: JobSpec, *, planned_bytes: int) -> Executor:
-        """The executor for that much data: this context's one, or threads when the data is small.
+        """The executor for the amount of data: the context's executor, or threads when the data is small.
 
         Raises:
-            ConfigurationError: the spec asks for Spark and there is none.
+            ConfigurationError: the spec asks for Spark and the context has no Spark executor.
         """
         available = self.executor.name == "spark"
         engine = choose_engine(spec.engine, planned_bytes, spark_available=available)
@@ -142,7 +142,7 @@ class JobContext:
         return (spec.deadline_ms - self.clock.now_ms()) / 1000
 
     def check_deadline(self, spec: JobSpec) -> None:
-        """Stop a job whose time is over.
+        """Stop a job whose deadline has passed.
 
         Raises:
             JobError: the deadline has passed.
@@ -150,16 +150,16 @@ class JobContext:
         remaining = self.remaining_seconds(spec)
         if remaining <= 0:
             raise JobError(
-                f"the deadline passed {-remaining:.0f} s ago, before the job could commit",
-                fix="give the job a later deadline, or find out why it started late",
+                f"The deadline passed {-remaining:.0f} s ago, before the job could commit.",
+                fix="Give the job a later deadline, or find out why it started late.",
             )
 
     def check_lease(self) -> None:
-        """Stop a job that no longer holds its lease, before something that is no commit. Two requests.
+        """Stop a job that no longer holds its lease, before a change that is not a commit. Two requests.
 
         Raises:
             LeaseLostError: the lease is lost.
-            StorageError: the store does not tell.
+            StorageError: the store fails.
         """
         if self.lease is not None:
             self.lease.check()
@@ -179,11 +179,11 @@ class JobContext:
         )
 
     def succeeded(self, spec: JobSpec, **fields: Any) -> JobResult:
-        """A successful result for this job; versions default to the snapshot's."""
+        """A successful result of this job. The versions default to the snapshot's version."""
         return self._result(spec, JobStatus.SUCCEEDED, fields)
 
     def failed(self, spec: JobSpec, error: DeltaError, **fields: Any) -> JobResult:
-        """A failed result that, unlike a raised error, can carry output."""
+        """A failed result. Unlike a raised error, the result can contain output."""
         status = JobStatus.UNKNOWN if isinstance(error, CommitStateUnknownError) else JobStatus.FAILED
         info = JobErrorInfo(code=error.code, message=str(error), retryable=error.retryable)
         return self._result(spec, status, {"error": info, **fields})
@@ -203,7 +203,7 @@ def idempotency_action(spec: JobSpec, *, clock: Clock) -> SetTransaction | None:
 
 
 def delivery_action(spec: JobSpec, *, clock: Clock) -> SetTransaction | None:
-    """The `txn` action of the delivery that the job brings once more; None as a rule."""
+    """The `txn` action of the delivery that the job repeats; usually None."""
     delivery = None if spec.idempotency is None else spec.idempotency.delivery
     if delivery is None:
         return None

@@ -1,4 +1,4 @@
-"""JobResult: what a job did, as data."""
+"""JobResult: the outcome of a job as data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from delta_core.transaction.applied_by import AppliedBy
 
 
 class JobStatus(StrEnum):
-    """How a job ended. `unknown`: whether its commit landed could not be told."""
+    """The status of a finished job. `unknown`: the job cannot determine whether its commit landed."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -20,7 +20,7 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobErrorInfo:
-    """The error's `DeltaError.code`, its text, and whether running the job again can help."""
+    """The error's `DeltaError.code`, its message, and whether running the job again can help."""
 
     code: str
     message: str
@@ -29,11 +29,11 @@ class JobErrorInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobMetrics:
-    """What the job cost and moved; None where it was not measured.
+    """Metrics of a job; None for a metric that was not measured.
 
     Attributes:
-        requests, bytes_read, bytes_written: of the driver's process to all stores while the job ran. What
-            Spark's executors read and write is not among them.
+        requests, bytes_read, bytes_written: counts of the driver's process for all stores during the job.
+            They do not include what Spark's executors read and write.
     """
 
     files_added: int | None = None
@@ -55,12 +55,12 @@ class JobResult:
 
     Attributes:
         version_from: the version the job read; None when the table did not exist.
-        version_to: the last version it committed, or `version_from` when it committed nothing.
-        commits: versions it committed.
-        already_applied: True when the idempotency key was in the table and nothing was done.
+        version_to: the last version that the job committed, or `version_from` when it committed nothing.
+        commits: the versions that the job committed.
+        already_applied: True when the idempotency key was in the table and the job did nothing.
         applied_by: with `already_applied`, the commit that did the work; None when it is not in the log.
-        predicted, actual: the plan's figures and what happened, per kind.
-        output: the kind's own result (a vacuum plan, a health report), JSON values only.
+        predicted, actual: the metrics of the plan and of the execution, per kind.
+        output: the result of the kind (a vacuum plan, a health report), JSON values only.
     """
 
     job_id: str

@@ -1,4 +1,4 @@
-"""JobSpec: the wire contract by which work is handed to whoever runs it.
+"""JobSpec: the document that describes one job to a runner.
 
 A spec holds no secret: `storage_ref` names a connection or profile that the driver resolves.
 """
@@ -14,7 +14,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRef:
-    """A table: its URI and, when known, the `metaData.id` that must still be there."""
+    """A table: its URI and, when known, the `metaData.id` that the table must still have."""
 
     uri: str
     id: str | None = None
@@ -22,7 +22,7 @@ class TableRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """Which delivery of named work a job brings: the `txn` action by which the name is known."""
+    """The delivery of named work that a job repeats: the `txn` action that records the name."""
 
     app_id: str
     version: int = 0
@@ -33,8 +33,8 @@ class IdempotencyKey:
     """The `txn` action that makes the job apply once. It must not depend on the try number.
 
     Attributes:
-        delivery: for named work that is to be done once more, under a key of its own: which delivery that
-            is. A table that has recorded a later one takes nothing.
+        delivery: the delivery, for named work that the job repeats under a separate key. The job does nothing
+            when the table has recorded a later delivery.
     """
 
     app_id: str
@@ -48,7 +48,7 @@ class JobSpec:
 
     Attributes:
         kind: the handler's name in the registry (`load`, `optimize`, `vacuum`, ...).
-        params: the kind's own parameters; JSON values only.
+        params: the parameters of the kind; JSON values only.
         deadline_ms: epoch milliseconds after which the job must not start another commit.
         engine: `auto`, `inline` or `spark`.
         user_metadata: provenance JSON written into `commitInfo.userMetadata`.

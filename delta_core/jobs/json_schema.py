@@ -1,7 +1,7 @@
-"""Checking JSON values against the part of JSON Schema that the job contract is written in.
+"""Validation of JSON values against the subset of JSON Schema that the job contract uses.
 
-The schemas in `wire_schema` and those of the job kinds are both the published documents and what the
-codec checks, so the two cannot drift apart.
+The codec checks against the schemas of `wire_schema` and of the job kinds. The same schemas are published, so
+that the documents and the checks cannot differ.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def violations(value: Any, schema: JsonSchema, *, at: str = "") -> Iterator[str]:
-    """One sentence for each place where the value breaks the schema; none when it fits.
+    """One message for each violation of the schema.
 
-    Understands type, const, enum, properties, required, additionalProperties, items, minimum and
-    minLength. Annotations are ignored.
+    Supports type, const, enum, properties, required, additionalProperties, items, minimum and minLength.
+    Annotations are ignored.
     """
     name = at or "the document"
     types = schema.get("type")
     if types is not None:
         allowed = [types] if isinstance(types, str) else list(types)
         if not any(_is_a(value, kind) for kind in allowed):
-            yield f"{name} must be {_words(allowed)}, it is {_type_name(value)}"
+            yield f"{name} must be {_words(allowed)} but is {_type_name(value)}"
             return
     if "const" in schema and value != schema["const"]:
-        yield f"{name} must be {schema['const']!r}, it is {value!r}"
+        yield f"{name} must be {schema['const']!r} but is {value!r}"
     if "enum" in schema and value not in schema["enum"]:
-        yield f"{name} must be one of {', '.join(map(str, schema['enum']))}, it is {value!r}"
+        yield f"{name} must be one of {', '.join(map(str, schema['enum']))} but is {value!r}"
     if "minimum" in schema and _is_a(value, "number") and value < schema["minimum"]:
-        yield f"{name} must be at least {schema['minimum']}, it is {value}"
+        yield f"{name} must be at least {schema['minimum']} but is {value}"
     if isinstance(value, str) and len(value) < schema.get("minLength", 0):
         yield f"{name} must not be empty"
     if isinstance(value, dict):
@@ -62,7 +62,7 @@ def _object_violations(value: Mapping[str, Any], schema: JsonSchema, at: str) ->
             yield from violations(item, properties[key], at=f"{prefix}{key}")
         elif extra is False:
             known = ", ".join(sorted(properties)) or "none"
-            yield f"{prefix}{key} is not known here (known: {known})"
+            yield f"{prefix}{key} is unknown (known: {known})"
         elif isinstance(extra, Mapping):
             yield from violations(item, extra, at=f"{prefix}{key}")
 
@@ -81,7 +81,7 @@ def _type_name(value: Any) -> str:
     for kind, types in _TYPES.items():
         if isinstance(value, types):
             return _words([kind])
-    return f"a {type(value).__name__}, which JSON does not have"
+    return f"a {type(value).__name__}, which JSON cannot represent"
 
 
 def _words(kinds: list[str]) -> str:

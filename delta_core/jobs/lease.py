@@ -1,17 +1,18 @@
-"""Running a job under a lease, so that no two jobs that ask for the same one work on a table together.
+"""Running a job under a lease: two jobs with the same lease never work on a table at the same time.
 
-A job that lost its lease commits nothing more. Three things see to it:
+A job that lost its lease commits nothing more. Three mechanisms ensure this:
 
-- Right before each attempt to write a commit, the newest file of the lease is looked up: it must be this
-  job's, and its time not run out.
-- Whoever takes a lease over from a holder that did not release it first commits a *fence*: a version with
-  nothing but the `txn` of the lease, and loads the table after it. A holder that was suspended between
-  its look and its write finds its version taken, has to look again before the next one, and is refused. What
-  it wrote before the fence, the new holder has seen. No clock has a part in this.
-- A job whose end is not certain does not release its lease, which runs out and is fenced like any other.
+- Right before each attempt to write a commit, the job reads the newest file of the lease. The file must
+  belong to the job, and the lease must not have expired.
+- A new holder that takes the lease over from a holder that did not release it first commits a *fence*: a
+  version that contains only the `txn` of the lease. Then the new holder loads the table. A former holder that
+  was suspended between its check and its write finds that its version is taken. It must check the lease again
+  before the next attempt, and is refused. The new holder sees all commits of the former holder before the
+  fence. This does not depend on any clock.
+- A job with an unknown outcome does not release its lease. The lease expires and is fenced like any other.
 
-What is not covered: handlers that commit without `JobContext.observer`, and deletions that were under way
-when the lease was lost; those ask `JobContext.check_lease` before each step.
+Not covered: handlers that commit without `JobContext.observer`, and deletions in progress when the lease is
+lost. Handlers that delete call `JobContext.check_lease` before each step.
 """
 
 from __future__ import annotations
@@ -47,20 +48,20 @@ def fence_app_id(name: str) -> str:
 
 
 def run_under_lease(spec: JobSpec, context: JobContext, work: Callable[[JobContext], JobResult]) -> JobResult:
-    """Do a job's work as the holder of `spec.lease`.
+    """Run a job's work as the holder of `spec.lease`.
 
-    The lease is renewed by a thread of its own meanwhile, and released afterwards.
+    A thread renews the lease during the work. The lease is released afterwards.
 
     Args:
         spec: names the lease.
-        context: with the store, and the snapshot if there is a table.
-        work: the work; it gets a context whose observer and `check_lease` look at the lease, and must load
-            the table anew, since another holder may have changed it until now.
+        context: the context with the store, and with the snapshot if there is a table.
+        work: the work. Its context has an observer and a `check_lease` that check the lease. The work must
+            load the table again, because another holder may have changed the table before.
 
     Raises:
-        LeaseHeldError: another job has it.
-        LeaseLostError: it was lost before a commit, which was not made.
-        DeltaError: what the work raises.
+        LeaseHeldError: another job holds the lease.
+        LeaseLostError: the lease was lost before a commit, and the commit was not written.
+        DeltaError: the work raises it.
     """
     assert spec.lease is not None
     app_id = fence_app_id(spec.lease)
@@ -78,7 +79,7 @@ def run_under_lease(spec: JobSpec, context: JobContext, work: Callable[[JobConte
     is_over = False
     try:
         with LeaseKeeper(lease):
-            # One that could not be fenced is not released either: the next holder has to do it.
+            # When the fence fails, the lease is not released, so that the next holder commits the fence.
             warnings = _take_over(lease, held, fenced)
             try:
                 result = work(held)
@@ -101,15 +102,15 @@ def fence_transaction(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Transaction:
-    """The commit that takes the next version away from a former holder; it changes nothing in the table.
+    """The commit that takes the next version before a former holder can. It changes no data.
 
     Args:
-        snapshot: the table; a commit beside others is made again on a newer one.
+        snapshot: the table. After a conflict, the caller retries with a newer snapshot.
         name: the lease's name.
         fence: the new holder's fencing number.
-        former_holder: who, for the history.
-        observer: sees the phases of the commit.
-        clock: where time comes from.
+        former_holder: name of the former holder, for the table's history.
+        observer: receives the phases of the commit.
+        clock: the source of time.
     """
     return Transaction.begin(
         snapshot,
@@ -125,9 +126,9 @@ def fence_transaction(
 
 @dataclass(slots=True, kw_only=True)
 class LeaseObserver:
-    """Lets a commit be written only while a lease is held; passes every phase on before it looks.
+    """An observer that allows a commit only while the job holds the lease.
 
-    Cost: two requests for each attempt to write.
+    It forwards each phase to `then` before it checks the lease. Cost: two requests for each attempt to write.
     """
 
     lease: Lease
@@ -139,8 +140,9 @@ class LeaseObserver:
 
         Raises:
             LeaseLostError: the lease is lost, and no commit was written.
-            CommitStateUnknownError: it is lost, and an earlier attempt at this version may have landed.
-            StorageError: the store does not tell who holds it, and no commit was written.
+            CommitStateUnknownError: the lease is lost, and an earlier attempt at this version may have
+                landed.
+            StorageError: the store failed during the check, and no commit was written.
         """
         self.then.on_phase(phase, version)
         if phase is CommitPhase.BEFORE_PUT:
@@ -157,35 +159,36 @@ class LeaseObserver:
             if self._unclear != version:
                 raise
             raise CommitStateUnknownError(
-                f"It is not known whether version {version} was committed.",
-                cause=f"The store gave no clear answer, and then: {error}",
-                fix="Look into the table's history before running the job again; its data files were kept.",
+                f"It is unknown whether version {version} was committed.",
+                cause="The store gave no clear answer to the write, and then the lease check failed: "
+                f"{error}",
+                fix="Read the table's history before you run the job again. The data files were kept.",
             ) from error
 
 
 def _take_over(lease: Lease, context: JobContext, fenced: SetTransaction | None) -> tuple[str, ...]:
-    """Make sure that a holder that did not release the lease commits nothing from now on."""
+    """Ensure that a former holder that did not release the lease can commit nothing more."""
     former = lease.follows
     if former is None and fenced is None:
         return ()
     if former is not None and former.record.state is LeaseState.RELEASED:
         return ()
-    who = "a holder whose files are gone" if former is None else former.record.holder
+    former_holder = "a holder whose lease files are missing" if former is None else former.record.holder
     if context.snapshot is None:
-        # Without a table the first commit is version 0, which only one can make.
-        return (f"the lease {lease.name!r} was taken over from {who}",)
-    version = _commit_fence(lease, context, context.snapshot, who)
-    return (f"the lease {lease.name!r} was taken over from {who}; version {version} is the fence",)
+        # Without a table the first commit is version 0, which only one writer can create.
+        return (f"The lease {lease.name!r} was taken over from {former_holder}.",)
+    version = _commit_fence(lease, context, context.snapshot, former_holder)
+    return (f"The lease {lease.name!r} was taken over from {former_holder}; version {version} is the fence.",)
 
 
-def _commit_fence(lease: Lease, context: JobContext, snapshot: Snapshot, who: str) -> int:
+def _commit_fence(lease: Lease, context: JobContext, snapshot: Snapshot, former_holder: str) -> int:
     for _ in range(_FENCE_TRIES):
         snapshot = snapshot.refresh()
         transaction = fence_transaction(
             snapshot,
             lease.name,
             lease.fence,
-            former_holder=who,
+            former_holder=former_holder,
             observer=context.observer,
             clock=context.clock,
         )
@@ -195,16 +198,16 @@ def _commit_fence(lease: Lease, context: JobContext, snapshot: Snapshot, who: st
                 continue
             done: Committed = raise_for_result(result)
         except CommitStateUnknownError as error:
-            # Nothing of the job itself was begun, so its outcome is known.
+            # The job has not started to work, so its outcome is known.
             raise StorageError(
                 f"The takeover of the lease {lease.name!r} could not be recorded.",
                 cause=str(error),
-                fix="Run the job again when the lease has run out.",
+                fix="Run the job again when the lease has expired.",
             ) from error
         if isinstance(done, AlreadyApplied):
             raise LeaseLostError(
                 f"The lease {lease.name!r} is no longer held by {lease.holder}.",
-                cause=f"The table has the fence of a later holder than number {lease.fence}.",
+                cause=f"The table contains the fence of a later holder than number {lease.fence}.",
                 fix="Run the job again.",
             )
         return done.version

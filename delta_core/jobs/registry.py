@@ -1,4 +1,4 @@
-"""The kinds of jobs there are, by name."""
+"""The registry of job kinds, by name."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from delta_core.jobs.json_schema import JsonSchema, violations
 _LOGGER = logging.getLogger(__name__)
 
 ENTRY_POINT_GROUP: Final = "deltaward.jobs"
-"""Other distributions add kinds here: each entry point is a function `register(registry)`."""
+"""The entry-point group of other distributions' kinds. Each entry point is a function
+`register(registry)`."""
 
 JobHandler = Callable[[JobSpec, JobContext], JobResult]
-"""Does the work of one kind. It raises DeltaError; `run_job` turns that into a result."""
+"""The function that runs one kind. It raises DeltaError; `run_job` turns the error into a result."""
 
 ALLOWED_ROOT_URIS: Final[JsonSchema] = {
     "type": ["array", "null"],
     "items": {"type": "string", "minLength": 1},
-    "description": "Where absolute paths of the log may lead, for a shallow clone. Files elsewhere are left "
-    "alone.",
+    "description": "URIs of the folders that absolute paths in the log may point into, for a shallow clone. "
+    "Files elsewhere are skipped.",
 }
 """The schema of the parameter of that name; see `JobContext.allowed_roots`."""
 
@@ -39,12 +40,12 @@ class JobKind:
 
     Attributes:
         run: the handler.
-        help: one sentence for people.
+        help: one sentence for the help.
         params_schema: JSON Schema of `JobSpec.params`.
-        needs_table: False when the kind may create the table; its context then has no snapshot.
-        commits: False when the kind never commits, so that an idempotency key means nothing to it.
-        opens_table: False when the handler opens the table itself, by `JobContext.with_table`, since it may
-            not have to; its context then has no snapshot.
+        needs_table: False when the kind may create the table. Its context may then have no snapshot.
+        commits: False when the kind never commits. Its idempotency key is then ignored.
+        opens_table: False when the handler itself opens the table through `JobContext.with_table`, because it
+            may not need the table. Its context then has no snapshot.
     """
 
     name: str
@@ -59,18 +60,19 @@ class JobKind:
         """Check a spec's parameters.
 
         Raises:
-            InvalidJobSpecError: a parameter is missing, unknown or of a wrong type; all are named.
+            InvalidJobSpecError: a parameter is missing, unknown or of a wrong type. The error names all of
+                them.
         """
         problems = list(violations(dict(params), self.params_schema, at="params"))
         if problems:
             raise InvalidJobSpecError(
-                f"the parameters of this {self.name!r} job are not valid: {'; '.join(problems)}",
-                fix="see docs/job-spec.schema.json",
+                f"The parameters of this {self.name!r} job are not valid: {'; '.join(problems)}.",
+                fix="See docs/job-spec.schema.json.",
             )
 
 
 class JobRegistry:
-    """Kinds by name. Entry points are loaded when a name is asked for that is not there yet."""
+    """Job kinds by name. A lookup of an unknown name loads the entry points."""
 
     def __init__(self, *, group: str | None = ENTRY_POINT_GROUP) -> None:
         self._kinds: dict[str, JobKind] = {}
@@ -86,14 +88,14 @@ class JobRegistry:
         """
         if self._kinds.setdefault(kind.name, kind) != kind:
             raise ConfigurationError(
-                f"two job kinds are named {kind.name!r}", fix="rename the one that your package registers"
+                f"Two job kinds are named {kind.name!r}.", fix="Rename the kind that your package registers."
             )
 
     def get(self, name: str) -> JobKind:
-        """The kind of that name.
+        """The job kind with that name.
 
         Raises:
-            InvalidJobSpecError: there is none.
+            InvalidJobSpecError: the kind is unknown.
         """
         if name not in self._kinds:
             self._load_entry_points()
@@ -101,9 +103,10 @@ class JobRegistry:
         if kind is None:
             failed = "; ".join(f"{source}: {reason}" for source, reason in self._failures.items())
             raise InvalidJobSpecError(
-                f"there is no job kind {name!r}",
-                cause=f"these extensions did not load: {failed}" if failed else "",
-                fix=f"choose one of {', '.join(sorted(self._kinds))}, or install what provides it",
+                f"The job kind {name!r} does not exist.",
+                cause=f"These extensions did not load: {failed}." if failed else "",
+                fix=f"Choose one of {', '.join(sorted(self._kinds))}, or install the package that "
+                "provides it.",
             )
         return kind
 
@@ -116,16 +119,16 @@ class JobRegistry:
         if self._loaded or self._group is None:
             return
         self._loaded = True
-        for point in entry_points(group=self._group):
-            self._load(point)
+        for entry_point in entry_points(group=self._group):
+            self._load(entry_point)
 
-    def _load(self, point: EntryPoint) -> None:
+    def _load(self, entry_point: EntryPoint) -> None:
         try:
-            point.load()(self)
+            entry_point.load()(self)
         except ConfigurationError:
             raise
         except Exception as error:  # a broken or half-installed extension must not disable the rest
-            self._failures[point.name] = f"{type(error).__name__}: {error}"
+            self._failures[entry_point.name] = f"{type(error).__name__}: {error}"
             _LOGGER.warning(
-                "an extension did not load", extra={"entry_point": point.value, "why": str(error)}
+                "An extension did not load.", extra={"entry_point": entry_point.value, "why": str(error)}
             )

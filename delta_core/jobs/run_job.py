@@ -1,4 +1,4 @@
-"""Running one job: from a spec to a result, whatever happens."""
+"""Running one job: from a spec to a result. Every error becomes a failed result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from delta_core.errors import (
     UnexpectedError,
 )
 from delta_core.execution.resources import ResourceUsage, resource_usage
-from delta_core.jobs.applied import applied_action, name_who_applied
+from delta_core.jobs.applied import add_applied_by, applied_action
 from delta_core.jobs.builtin import default_registry
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
@@ -27,25 +27,25 @@ from delta_core.storage.open import open_store, options_for
 _LOGGER = logging.getLogger(__name__)
 
 UNEXPECTED_ERROR_CODE = UnexpectedError.code
-"""`JobResult.error.code` of an error that is not a DeltaError: a defect, or a library's failure."""
+"""`JobResult.error.code` of an error that is not a DeltaError: a bug, or a failure of a library."""
 
 
 @public
 def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None = None) -> JobResult:
-    """Run a job and say what became of it. Never raises an Exception.
+    """Run a job and return its result. Never raises an Exception.
 
-    The order: check the spec, open the table, compare its id, look the idempotency key up, then work.
-    A key that the table already has makes the job a success that did nothing (`already_applied`), and the
-    result says which commit did it (`applied_by`). When the spec asks for a lease, it is taken before the
-    work, and table and key are looked at once more.
+    The order is: check the spec, open the table, compare the table id, look up the idempotency key, work.
+    When the table already has the key, the job succeeds without work (`already_applied`), and the result
+    names the commit that did the work (`applied_by`). When the spec names a lease, the lease is acquired
+    before the work, and then the table is loaded and the key is looked up again.
 
     Args:
-        spec: what to do.
-        context: where and with what.
-        registry: the kinds there are; the built-in ones and those of installed extensions by default.
+        spec: the job.
+        context: executor, clock, storage options and progress sink of the job.
+        registry: the job kinds; by default the built-in ones and those of installed extensions.
 
     Returns:
-        The result; `status` is `unknown` when a commit's fate could not be told.
+        The result. Its `status` is `unknown` when the job cannot determine whether a commit landed.
     """
     context = replace(context, job_id=spec.job_id or str(uuid4()))
     before = resource_usage(clock=context.clock)
@@ -54,14 +54,14 @@ def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None 
         kind = (registry or default_registry()).get(spec.kind)
         _check(spec, kind, context)
         context = _open(spec, kind, context)
-        result = _applied_before(spec, kind, context) or _run(spec, kind, context)
-        result = name_who_applied(result, spec, context)
+        result = _applied_before_work(spec, kind, context) or _run(spec, kind, context)
+        result = add_applied_by(result, spec, context)
     except DeltaError as error:
         result = context.failed(spec, error)
     except Exception as error:
-        _LOGGER.exception("a job failed in a way that is not foreseen", extra={"job_id": context.job_id})
+        _LOGGER.exception("A job failed with an unexpected error.", extra={"job_id": context.job_id})
         result = context.failed(spec, typed_error(error, doing=f"the {spec.kind} job"))
-    result = _measured(result, before, resource_usage(clock=context.clock))
+    result = _with_resource_usage(result, before, resource_usage(clock=context.clock))
     context.reporter.emit("job.finished", status=result.status.value, version_to=result.version_to)
     return result
 
@@ -69,9 +69,9 @@ def run_job(spec: JobSpec, context: JobContext, *, registry: JobRegistry | None 
 def _check(spec: JobSpec, kind: JobKind, context: JobContext) -> None:
     if spec.format_version > FORMAT_VERSION:
         raise InvalidJobSpecError(
-            f"the job specification has format {spec.format_version}",
-            cause=f"this version of deltaward knows formats up to {FORMAT_VERSION}",
-            fix="upgrade deltaward where the job runs",
+            f"The job specification has format {spec.format_version}.",
+            cause=f"This version of deltaward knows formats up to {FORMAT_VERSION}.",
+            fix="Upgrade deltaward where the job runs.",
         )
     if spec.lease is not None:
         _check_lease_name(spec.lease)
@@ -98,7 +98,7 @@ def _open(spec: JobSpec, kind: JobKind, context: JobContext) -> JobContext:
     return context
 
 
-def _applied_before(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult | None:
+def _applied_before_work(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult | None:
     if not kind.opens_table:
         return None
     result = _applied(spec, kind, context)
@@ -107,8 +107,8 @@ def _applied_before(spec: JobSpec, kind: JobKind, context: JobContext) -> JobRes
 
 
 def _applied(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult | None:
-    found = applied_action(spec, context.snapshot, context) if kind.commits else None
-    return None if found is None else context.succeeded(spec, already_applied=True)
+    action = applied_action(spec, context.snapshot, context) if kind.commits else None
+    return None if action is None else context.succeeded(spec, already_applied=True)
 
 
 def _run(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult:
@@ -116,14 +116,14 @@ def _run(spec: JobSpec, kind: JobKind, context: JobContext) -> JobResult:
         return kind.run(spec, context)
 
     def work(held: JobContext) -> JobResult:
-        # Whoever had the lease until now may have done this very job.
+        # The former holder of the lease may have done this job already.
         latest = held.with_table(spec, required=kind.needs_table) if kind.opens_table else held
         return _applied(spec, kind, latest) or kind.run(spec, latest)
 
     return run_under_lease(spec, context, work)
 
 
-def _measured(result: JobResult, before: ResourceUsage, after: ResourceUsage) -> JobResult:
+def _with_resource_usage(result: JobResult, before: ResourceUsage, after: ResourceUsage) -> JobResult:
     return replace(
         result,
         metrics=replace(

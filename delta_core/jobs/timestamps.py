@@ -1,4 +1,4 @@
-"""Times that people give: ISO 8601 text or epoch milliseconds."""
+"""Times in job parameters and CLI options: ISO 8601 strings or epoch milliseconds."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from delta_core.errors import ConfigurationError
 
 
 def parse_timestamp_ms(value: str | int) -> int:
-    """Epoch milliseconds of an ISO 8601 time; one without a zone is UTC.
+    """Epoch milliseconds of an ISO 8601 time. A time without a zone is UTC.
 
     Raises:
-        ConfigurationError: it is no such time.
+        ConfigurationError: the value is not such a time.
     """
     if isinstance(value, int):
         return value
-    text = value.strip()
+    string = value.strip()
     try:
-        if text.isdigit() and len(text) > 8:
-            return int(text)
-        moment = dt.datetime.fromisoformat(text)
+        if string.isdigit() and len(string) > 8:
+            return int(string)
+        moment = dt.datetime.fromisoformat(string)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=dt.UTC)
         return round(moment.timestamp() * 1000)
     except (ValueError, OverflowError) as error:
         raise ConfigurationError(
-            f"{value!r} is not a time", cause=str(error), fix="write it like 2024-05-01T12:00:00+00:00"
+            f"{value!r} is not a time.",
+            cause=f"{error}.",
+            fix="Write a time such as 2024-05-01T12:00:00+00:00.",
         ) from error

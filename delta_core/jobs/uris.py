@@ -7,10 +7,10 @@ from typing import Any
 
 
 def uris_of(params: Mapping[str, Any], *, at: str = "") -> Iterator[tuple[str, str]]:
-    """Every URI, with the place where it stands: `source.uris`, `quality.quarantine_uri`.
+    """Every URI, with the path of its parameter: `source.uris`, `quality.quarantine_uri`.
 
-    A parameter is a URI by its name, at any depth and of whatever kind the job is: `uri`, `uris`, or one that
-    ends in `_uri` or `_uris`.
+    At any depth and for every job kind, a parameter holds a URI when its name is `uri` or `uris`, or ends in
+    `_uri` or `_uris`.
     """
     for name, value in params.items():
         place = f"{at}.{name}" if at else str(name)

@@ -1,4 +1,4 @@
-"""The JSON form of JobSpec and JobResult: what the codec checks and what `docs/` publishes."""
+"""The JSON schemas of JobSpec and JobResult. The codec checks against them, and `docs/` publishes them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def _optional_count(description: str) -> dict[str, Any]:
 _FORMAT: Final[dict[str, Any]] = {
     "type": "integer",
     "minimum": 1,
-    "description": "Format of this document. A reader refuses one newer than it knows.",
+    "description": "Format of this document. A reader refuses a newer format than it knows.",
 }
 
 JOB_SPEC_SCHEMA: Final[dict[str, Any]] = {
     "$schema": _DIALECT,
     "title": "JobSpec",
-    "description": "One job, as handed to whoever runs it. It holds no secret.",
+    "description": "One job, as passed to a runner. It holds no secret.",
     "type": "object",
     "additionalProperties": False,
     "required": ["format_version", "kind", "table"],
@@ -49,27 +49,31 @@ JOB_SPEC_SCHEMA: Final[dict[str, Any]] = {
             "required": ["uri"],
             "properties": {
                 "uri": _string("The table's URI or path."),
-                "id": _optional_string("The metaData.id that must still be at the URI."),
+                "id": _optional_string("The metaData.id that the table at the URI must have."),
             },
         },
-        "params": {"type": "object", "description": "The kind's own parameters."},
+        "params": {"type": "object", "description": "The parameters of the kind."},
         "idempotency": {
             "type": ["object", "null"],
             "additionalProperties": False,
             "required": ["app_id"],
             "properties": {
-                "app_id": _string("Names the work, not the try: a retry has the same one."),
+                "app_id": _string("Identifies the work, not the try: a retry has the same app_id."),
                 "version": {"type": "integer", "minimum": 0, "description": "The step of the work."},
                 "delivery": {
                     "type": ["object", "null"],
                     "additionalProperties": False,
                     "required": ["app_id"],
                     "properties": {
-                        "app_id": _string("The txn by which the table knows the work."),
-                        "version": {"type": "integer", "minimum": 0, "description": "Which delivery it is."},
+                        "app_id": _string("The appId of the txn that records the named work."),
+                        "version": {
+                            "type": "integer",
+                            "minimum": 0,
+                            "description": "The number of the delivery.",
+                        },
                     },
-                    "description": "The delivery of named work that is done once more; a table that has "
-                    "recorded a later one takes nothing.",
+                    "description": "The delivery of named work that the job repeats. The job does nothing "
+                    "when the table has recorded a later delivery.",
                 },
             },
             "description": "The txn action that makes the job apply once.",
@@ -78,10 +82,10 @@ JOB_SPEC_SCHEMA: Final[dict[str, Any]] = {
         "deadline_ms": _optional_count("Epoch milliseconds after which no commit starts."),
         "engine": {"enum": list(ENGINES), "description": "Where the data work runs."},
         "storage_ref": _optional_string("Connection or profile that the driver resolves; never a secret."),
-        "trace_id": _optional_string("Ties logs of one run together."),
-        "result_uri": _optional_string("Where the result goes."),
+        "trace_id": _optional_string("Connects the logs of one run."),
+        "result_uri": _optional_string("URI to write the result to."),
         "user_metadata": {"type": "object", "description": "Provenance for commitInfo.userMetadata."},
-        "job_id": {"type": "string", "description": "Names this run; made up when empty."},
+        "job_id": {"type": "string", "description": "Identifies this run; generated when empty."},
     },
 }
 """JSON Schema of a JobSpec's envelope."""
@@ -112,28 +116,28 @@ JOB_RESULT_SCHEMA: Final[dict[str, Any]] = {
         "kind": {"type": "string"},
         "status": {
             "enum": [status.value for status in JobStatus],
-            "description": "unknown: whether the commit landed could not be told.",
+            "description": "unknown: it is unknown whether the commit landed.",
         },
-        "version_from": _optional_count("The version the job read; null: there was no table."),
-        "version_to": _optional_count("The last version it committed, or version_from."),
+        "version_from": _optional_count("The version that the job read; null when the table did not exist."),
+        "version_to": _optional_count("The last version that the job committed, or version_from."),
         "commits": {"type": "array", "items": {"type": "integer", "minimum": 0}},
         "already_applied": {"type": "boolean"},
         "applied_by": {
             "type": ["object", "null"],
             "required": ["version"],
             "properties": {
-                "version": {"type": "integer", "minimum": 0, "description": "The version that it made."},
-                "user_metadata": {"type": "object", "description": "What the commit says of itself."},
+                "version": {"type": "integer", "minimum": 0, "description": "The version of the commit."},
+                "user_metadata": {"type": "object", "description": "commitInfo.userMetadata of the commit."},
             },
-            "description": "The commit that had done the work already; null: it is not in the log.",
+            "description": "The commit that already did the work; null when it is not in the log.",
         },
-        "predicted": {"type": "object", "description": "The plan's figures, per kind."},
-        "actual": {"type": "object", "description": "What happened, per kind."},
+        "predicted": {"type": "object", "description": "The metrics of the plan, per kind."},
+        "actual": {"type": "object", "description": "The metrics of the execution, per kind."},
         "metrics": {
             "type": "object",
             "properties": {name: {"type": [kind, "null"], "minimum": 0} for name, kind in _METRICS},
         },
-        "output": {"type": "object", "description": "The kind's own result."},
+        "output": {"type": "object", "description": "The result of the kind."},
         "warnings": {"type": "array", "items": {"type": "string"}},
         "error": {
             "type": ["object", "null"],
@@ -147,7 +151,7 @@ JOB_RESULT_SCHEMA: Final[dict[str, Any]] = {
         "artefact_uris": {"type": "array", "items": {"type": "string"}},
     },
 }
-"""JSON Schema of a JobResult. Fields that are not named here are allowed and ignored."""
+"""JSON Schema of a JobResult. Other fields are allowed and ignored."""
 
 
 def job_spec_document(kinds: Iterable[JobKind]) -> dict[str, Any]:

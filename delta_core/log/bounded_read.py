@@ -1,4 +1,4 @@
-"""Files of JSON lines, refused before they are in memory when one of their lines is no action."""
+"""Reading files of JSON lines with a limit on the length of a line, so that memory stays bounded."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ _CHUNK_BYTES = 16 << 20
 
 
 def read_lines(store: LogStore, info: ObjectInfo) -> bytes:
-    """The bytes of a commit, or of a checkpoint written like one, whole. One request, more when one is cut.
+    """The complete bytes of a commit, or of a checkpoint in the form of JSON lines.
+
+    One request, and more when a response is incomplete.
 
     Raises:
-        CorruptLogError: a line is longer than any action; no more than that much has been read of it.
-        ObjectNotFoundError: the file is gone.
-        StorageError: among others, because it has not the size that was listed; a part is never returned.
+        CorruptLogError: a line is longer than MAX_LINE_BYTES; the rest of the file is not read.
+        ObjectNotFoundError: the file does not exist.
+        StorageError: the read failed, or the size differs from the listed size. A part is never returned.
     """
     if info.size_bytes <= MAX_LINE_BYTES:
         return fetch_listed(info, partial(read_immutable, store, info.path))
@@ -30,11 +32,11 @@ def _read_long(store: LogStore, info: ObjectInfo) -> bytes:
     with store.open_input(info.path) as source:
         while chunk := bytes(source.read(_CHUNK_BYTES)):
             first, last = chunk.find(b"\n"), chunk.rfind(b"\n")
-            # Lines that lie within a chunk are shorter than the limit.
+            # Lines that lie completely within one chunk are shorter than the limit.
             if line_bytes + (len(chunk) if first < 0 else first) > MAX_LINE_BYTES:
                 raise CorruptLogError(
-                    f"{info.path!r} cannot be read.",
-                    cause=f"A line of it has more than {MAX_LINE_BYTES} bytes.",
+                    f"The log file {info.path!r} cannot be read.",
+                    cause=f"One of its lines has more than {MAX_LINE_BYTES} bytes.",
                     fix="Restore the log file from a backup.",
                 )
             line_bytes = line_bytes + len(chunk) if last < 0 else len(chunk) - last - 1

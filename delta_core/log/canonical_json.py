@@ -1,4 +1,4 @@
-"""One text for equal JSON, and its digest (PROTOCOL.md, "JSON checksum")."""
+"""The canonical form of JSON objects and its digest (PROTOCOL.md, "JSON checksum")."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ CHECKSUM_KEY = "checksum"
 
 
 def json_checksum(fields: Mapping[str, Any]) -> str:
-    """The digest of an object, whatever its top-level `checksum` is."""
+    """The digest of an object. Its top-level field `checksum` is ignored."""
     return hashlib.md5(canonical_json(fields).encode(), usedforsecurity=False).hexdigest()
 
 
 def canonical_json(fields: Mapping[str, Any]) -> str:
-    """The object's leaves, each with its path, in the order of the paths' bytes."""
+    """The object's leaves as `path=value`, in the order of the paths' bytes."""
     rest = {name: value for name, value in fields.items() if name != CHECKSUM_KEY}
     leaves = sorted(_leaves(rest, ()), key=lambda leaf: leaf[0].encode())
     return ",".join(f"{path}={value}" for path, value in leaves)
@@ -35,5 +35,5 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         yield "+".join(path), _string(value) if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _string(text: str) -> str:
-    return f'"{quote(text, safe="-._~")}"'
+def _string(value: str) -> str:
+    return f'"{quote(value, safe="-._~")}"'

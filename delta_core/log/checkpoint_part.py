@@ -1,8 +1,8 @@
 """One Parquet file of a checkpoint, read leaf by leaf (PROTOCOL.md, "Checkpoints").
 
-Only the leaves that are asked for are read, one row group at a time: reading a nested column by its
-top-level name costs all of its leaves, and dictionary-read map leaves cannot be joined across row
-groups. Footer statistics tell which row groups hold which actions; where they are missing, all do.
+Only the requested leaves are read, one row group at a time: reading a nested column by its top-level name
+reads all of its leaves, and map leaves that are read as dictionaries cannot be joined across row groups.
+Footer statistics show which row groups hold which actions. A row group without statistics may hold all kinds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.parquet_footer import read_footer
 from delta_core.storage.parquet_pages import check_pages
 
-# The leaf that is never null where an action of the kind is present.
+# The leaf of each kind of action that is never null when the action is present.
 KEY_LEAVES = {
     "add": "add.path",
     "remove": "remove.path",
@@ -34,7 +34,7 @@ KEY_LEAVES = {
     "sidecar": "sidecar.path",
 }
 
-# One that every such action has, too, so that an action that lost its key is noticed.
+# A second leaf that every such action has, to detect an action whose key is missing.
 _COMPANIONS = {
     "add": "add.size",
     "remove": "remove.dataChange",
@@ -46,22 +46,23 @@ _COMPANIONS = {
 }
 
 BATCH_ROWS = 1 << 16
-"""Rows are decoded so many at a time: one large allocation costs more than the decoding.
+"""The number of rows that are decoded at a time: one large allocation costs more than the decoding.
 
-Arrow's memory comes in segments of 32 MiB, of which twice as many rows' paths leave a third unused.
+Arrow allocates memory in segments of 32 MiB. The paths of twice as many rows leave a third of a segment
+unused.
 """
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, NotImplementedError)
-"""What decoding a damaged file raises."""
+"""The exceptions that decoding a damaged file can raise."""
 
-# Larger ones are read in part, though that takes more requests.
+# Larger files are read in part, although that takes more requests.
 _WHOLE_BYTES = 256 << 20
 
-# The footer's length and the magic number.
+# The length of the footer and the magic number, at the end of the file.
 _TRAILER_BYTES = 8
 
 _DIGEST_BYTES = 32
-_DIGESTED_AT_ONCE = 4 << 20
+_DIGEST_CHUNK_BYTES = 4 << 20
 
 
 class CheckpointPart:
@@ -70,7 +71,7 @@ class CheckpointPart:
     Args:
         store: the table's store.
         info: the file.
-        hold: keep it open, so that it stays readable when it is replaced or deleted.
+        hold: keep the file open, so that it stays readable when it is replaced or deleted.
     """
 
     def __init__(self, store: LogStore, info: ObjectInfo, *, hold: bool = True) -> None:
@@ -85,26 +86,26 @@ class CheckpointPart:
             metadata = pq.read_metadata(source)
             leaves = [leaf.path for leaf in footer.leaves]
             maps = [leaf for leaf in leaves if leaf.startswith("add.partitionValues.")]
-            # What a name means may change while the file is open.
-            kept = derived_columns(store, info.path)
-            if kept is not None and (not hold or self.size_bytes > _WHOLE_BYTES):
+            # The file may be replaced while it is open, so the cache key depends on the content.
+            cached = derived_columns(store, info.path)
+            if cached is not None and (not hold or self.size_bytes > _WHOLE_BYTES):
                 footer_bytes = metadata.serialized_size + _TRAILER_BYTES
-                kept = kept.of_content(_digest(source, max(0, self.size_bytes - footer_bytes)))
+                cached = cached.of_content(_digest(source, max(0, self.size_bytes - footer_bytes)))
         except (pa.ArrowException, OSError, ValueError) as error:
             source.close()
             raise self._damaged(error) from error
         self._maps = maps
         self._footer = footer
         self.metadata = metadata
-        self._kept = kept
+        self._derived_columns = cached
         self._held = source if hold else None
-        self._walked: set[tuple[int, int]] = set()
+        self._checked_pages: set[tuple[int, int]] = set()
         if not hold:
             source.close()
         self.leaves = {leaf: index for index, leaf in enumerate(leaves)}
 
     def _source(self) -> pa.NativeFile:
-        # Most of a checkpoint is read sooner or later, in many small reads.
+        # Most of a checkpoint is read eventually, in many small reads.
         if self.size_bytes <= _WHOLE_BYTES:
             return self._store.open_whole(self.path)
         return self._store.open_input(self.path)
@@ -116,7 +117,7 @@ class CheckpointPart:
 
     @contextmanager
     def _opened(self, row_group: int, leaves: Sequence[str]) -> Iterator[pq.ParquetFile]:
-        """The file for one reader, among others, that will decode some leaves of a row group."""
+        """The file for decoding some leaves of a row group. Several threads may have it open."""
         if self._held is not None:
             self._check_pages(self._held, row_group, leaves)
             yield self._parquet_file(self._held)
@@ -124,37 +125,37 @@ class CheckpointPart:
         try:
             source = self._source()
         except ObjectNotFoundError as error:
-            raise damaged_checkpoint(self.path, "it was deleted after it was opened") from error
+            raise damaged_checkpoint(self.path, "The file was deleted after it was opened.") from error
         with source:
             self._check_pages(source, row_group, leaves)
             yield self._parquet_file(source)
 
     def _check_pages(self, source: pa.NativeFile, row_group: int, leaves: Sequence[str]) -> None:
         if self._store.remote and self.size_bytes > _WHOLE_BYTES:
-            return  # each header would be a request
+            return  # each page header would be a request
         for leaf, index in self.leaves.items():
-            wanted = any(leaf == one or leaf.startswith(one + ".") for one in leaves)
-            if wanted and (row_group, index) not in self._walked:
+            requested = any(leaf == name or leaf.startswith(name + ".") for name in leaves)
+            if requested and (row_group, index) not in self._checked_pages:
                 check_pages(source, self._footer.groups[row_group][index])
-                self._walked.add((row_group, index))
+                self._checked_pages.add((row_group, index))
 
     @cached_property
     def derived_columns(self) -> DerivedColumns | None:
-        """Where what is worked out from the file is kept for other processes, if anywhere.
+        """The cache of columns derived from the file, shared between processes; None without a cache.
 
-        A batch is kept for, and taken for, the bytes that are open: all of them where they are in memory,
-        else those of the footer. The first call reads them; no request.
+        Entries belong to the content of the open file: the digest covers the whole file if it is in memory,
+        else the footer. The first call reads those bytes; no request.
         """
-        if self._kept is None or self._held is None or self.size_bytes > _WHOLE_BYTES:
-            return self._kept
-        return self._kept.of_content(_digest(self._held, 0))
+        if self._derived_columns is None or self._held is None or self.size_bytes > _WHOLE_BYTES:
+            return self._derived_columns
+        return self._derived_columns.of_content(_digest(self._held, 0))
 
     def has(self, column: str) -> bool:
         """True when the file has the leaf, or leaves below it."""
-        return bool(self._of(column))
+        return bool(self._leaves_of(column))
 
     def present_rows(self, row_group: int, leaf: str) -> int | None:
-        """How many rows of the row group have a value in the leaf; None when the footer does not say."""
+        """The number of rows of the row group with a value in the leaf; None without footer statistics."""
         index = self.leaves.get(leaf)
         if index is None:
             return 0
@@ -165,36 +166,39 @@ class CheckpointPart:
         """The row groups that may hold actions of a kind.
 
         Raises:
-            CorruptLogError: the footer counts other fields of such actions and not their key.
+            CorruptLogError: by the footer, such actions have other fields but not their key.
         """
         leaf, companion = KEY_LEAVES[kind], _COMPANIONS.get(kind)
-        found = []
+        groups = []
         for group in range(len(self._footer.group_rows)):
             if self.present_rows(group, leaf) != 0:
-                found.append(group)
+                groups.append(group)
             elif companion is not None and self.present_rows(group, companion):
-                raise damaged_checkpoint(self.path, f"{kind!r} actions have a {companion!r} and no {leaf!r}")
+                raise damaged_checkpoint(
+                    self.path, f"It has {kind!r} actions with {companion!r} and without {leaf!r}."
+                )
             elif leaf not in self.leaves and any(
-                self.present_rows(group, one) != 0 for one in self._of(kind)
+                self.present_rows(group, other) != 0 for other in self._leaves_of(kind)
             ):
-                raise damaged_checkpoint(self.path, f"{kind!r} actions have no {leaf!r}")
-        return found
+                raise damaged_checkpoint(self.path, f"It has {kind!r} actions without {leaf!r}.")
+        return groups
 
-    def _of(self, column: str) -> list[str]:
+    def _leaves_of(self, column: str) -> list[str]:
         return [leaf for leaf in self.leaves if leaf == column or leaf.startswith(column + ".")]
 
     def read(self, row_group: int, kind: str, columns: Sequence[str]) -> list[pa.StructArray]:
-        """The named fields of one kind of action in one row group; rows of other kinds are null.
+        """The given fields of one kind of action in one row group; rows of other kinds are null.
 
-        In runs of BATCH_ROWS, the last one shorter.
+        The rows are in runs of BATCH_ROWS, the last one shorter.
 
         Raises:
             CorruptLogError: the file cannot be decoded.
         """
-        found = list(self.stream(row_group, kind, columns))
-        if all(len(part) == BATCH_ROWS for part in found[:-1]) and all(len(p) <= BATCH_ROWS for p in found):
-            return found
-        # Where a page's dictionary ends Arrow may end a batch, too, and other columns then do not fit it.
+        runs = list(self.stream(row_group, kind, columns))
+        if all(len(part) == BATCH_ROWS for part in runs[:-1]) and all(len(p) <= BATCH_ROWS for p in runs):
+            return runs
+        # Arrow may end a batch where the dictionary of a column ends. The runs of different columns would
+        # then have different lengths.
         try:
             leaves = _leaves(kind, columns)
             with self._opened(row_group, leaves) as file:
@@ -208,7 +212,7 @@ class CheckpointPart:
     def stream(
         self, row_group: int, kind: str, columns: Sequence[str], *, rows: int = BATCH_ROWS
     ) -> Iterator[pa.StructArray]:
-        """As `read`, for who may stop early, in runs of so many rows or less. Several may be under way.
+        """Like `read`, but lazily, in runs of at most `rows` rows. Several streams may be active at once.
 
         Raises:
             CorruptLogError: the file cannot be decoded.
@@ -224,10 +228,10 @@ class CheckpointPart:
             raise self._damaged(error) from error
 
     def decode_all(self) -> None:
-        """Decode every column once, in bounded memory: before what it replaces is deleted.
+        """Decode every column once, in bounded memory, to prove that the file is readable.
 
         Raises:
-            CorruptLogError: one cannot be decoded.
+            CorruptLogError: a column cannot be decoded.
         """
         kinds = sorted({leaf.partition(".")[0] for leaf in self.leaves})
         try:
@@ -239,15 +243,15 @@ class CheckpointPart:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> CorruptLogError:
-        return damaged_checkpoint(self.path, str(error).split("\n")[0])
+        return damaged_checkpoint(self.path, f"Decoding failed: {str(error).split(chr(10))[0].rstrip('.')}.")
 
 
 def _digest(source: pa.NativeFile, start: int) -> bytes:
-    """Of a file's bytes from a place on. The position that others read at is left alone."""
-    found = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for at in range(start, source.size(), _DIGESTED_AT_ONCE):
-        found.update(source.read_at(_DIGESTED_AT_ONCE, at))
-    return found.digest()
+    """The digest of a file's bytes from an offset on. Does not change the file's read position."""
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for offset in range(start, source.size(), _DIGEST_CHUNK_BYTES):
+        digest.update(source.read_at(_DIGEST_CHUNK_BYTES, offset))
+    return digest.digest()
 
 
 def _leaves(kind: str, columns: Sequence[str]) -> list[str]:
@@ -255,9 +259,9 @@ def _leaves(kind: str, columns: Sequence[str]) -> list[str]:
 
 
 def damaged_checkpoint(path: str, cause: str) -> CorruptLogError:
-    """The error of a checkpoint that cannot be used."""
+    """The error for a checkpoint that cannot be used. `cause` is a sentence."""
     return CorruptLogError(
         f"The checkpoint {path!r} cannot be read.",
         cause=cause,
-        fix="Delete the checkpoint if the commits before it still exist, else restore it from a backup.",
+        fix="Delete the checkpoint if the commits before it still exist. Otherwise restore it from a backup.",
     )

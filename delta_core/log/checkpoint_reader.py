@@ -1,7 +1,7 @@
-"""A whole checkpoint, of one of the kinds that the protocol has (PROTOCOL.md, "Checkpoints").
+"""Reading a complete checkpoint of any kind: classic, multi-part or V2 (PROTOCOL.md, "Checkpoints").
 
-A V2 checkpoint keeps its files in sidecars, or some or all of them itself ("V2 Spec"). Sidecars are
-opened when files are asked for, never for the protocol, the metadata or the transactions.
+A V2 checkpoint has its file actions in sidecars or in the checkpoint itself (PROTOCOL.md, "V2 Spec").
+Sidecars are opened only when file actions are requested, never for protocol, metadata or transactions.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.parallel import MAX_REQUESTS, parallel
 from delta_core.storage.uri import resolve_data_path, uri_scheme
 
-# Footers are small reads that mostly wait for the store.
+# Reads of footers are small and mostly wait for the store.
 _SIDECAR_THREADS = 8
 
-# A process may have a thousand files open, and many tables.
+# A process may open about a thousand files, and many tables.
 _HELD_SIDECARS = 64
 
 
@@ -39,8 +39,8 @@ class CheckpointReader:
     """A complete checkpoint.
 
     Attributes:
-        files: its own files, without sidecars.
-        parts: those of them that are Parquet.
+        files: the checkpoint's files, without sidecars.
+        parts: the Parquet files among `files`.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class CheckpointReader:
         *,
         store: LogStore | None = None,
     ) -> None:
-        """Put the parts together; callers use `open`. Sidecars cannot be read without a store."""
+        """Create a reader of opened parts; callers use `open`. Sidecars cannot be read without a store."""
         self.files = files
         self.parts = tuple(parts)
         self._json_actions = tuple(json_actions)
@@ -62,10 +62,12 @@ class CheckpointReader:
 
     @classmethod
     def open(cls, store: LogStore, files: CheckpointFiles) -> CheckpointReader:
-        """Read the footers, and JSON whole. One request a part on a remote store, none for a sidecar.
+        """Read the footers of Parquet parts, and JSON parts completely.
+
+        One request for each part on a remote store, none for sidecars.
 
         Raises:
-            CorruptLogError: a part is damaged, or says that it is another version's.
+            CorruptLogError: a part is damaged, or the checkpoint states another version.
         """
         parquet = [part for part in files.parts if part.path.endswith(".parquet")]
         lines = [action for part in files.parts if part not in parquet for action in _json_part(store, part)]
@@ -76,16 +78,16 @@ class CheckpointReader:
 
     @property
     def is_v2(self) -> bool:
-        """True when the checkpoint's files may be in sidecars (PROTOCOL.md, "V2 Spec")."""
+        """True when file actions may be in sidecars (PROTOCOL.md, "V2 Spec")."""
         if self.files.kind is LogFileKind.V2_CHECKPOINT:
             return True
         return any(part.row_groups_with("sidecar") for part in self.parts if part.has("sidecar"))
 
     @property
     def file_parts(self) -> tuple[CheckpointPart, ...]:
-        """Every Parquet file that may hold files or tombstones: the parts, and the sidecars.
+        """Every Parquet file that may hold `add` or `remove` actions: the parts and the sidecars.
 
-        The first call opens the sidecars. Two or three requests for each, several at a time.
+        The first call opens the sidecars: two or three requests for each, in parallel.
 
         Raises:
             CorruptLogError: a sidecar is missing, damaged or not below `_delta_log/_sidecars`.
@@ -97,14 +99,14 @@ class CheckpointReader:
 
     @property
     def num_json_actions(self) -> int:
-        """How many actions the checkpoint itself holds as JSON."""
+        """The number of actions that the checkpoint itself holds as JSON."""
         return len(self._json_actions)
 
     def sidecar_paths(self) -> list[str]:
-        """The store paths of the sidecars that it names, which are not opened.
+        """The store paths of the sidecars that the checkpoint refers to. Opens no sidecar.
 
         Raises:
-            CorruptLogError: one is not below `_delta_log/_sidecars`, or the checkpoint is damaged.
+            CorruptLogError: a sidecar is not below `_delta_log/_sidecars`, or the checkpoint is damaged.
         """
         uri = "" if self._store is None else self._store.uri
         return [self._sidecar_path(fields["path"], uri) for fields in self.actions("sidecar")]
@@ -124,10 +126,10 @@ class CheckpointReader:
         )
 
     def actions(self, kind: str) -> Iterator[dict[str, Any]]:
-        """The actions of one kind that is not a file, as checked JSON-like fields.
+        """The actions of one kind, other than file actions, as checked fields with JSON names.
 
         Raises:
-            CorruptLogError: damaged, or a field is missing.
+            CorruptLogError: the checkpoint is damaged, or a field is missing.
         """
         key = KEY_LEAVES[kind].partition(".")[2]
         yield from self.json_fields(kind)
@@ -138,13 +140,13 @@ class CheckpointReader:
                     yield _checked(kind, row, part.path)
 
     def _check_version(self) -> None:
-        """Exactly one action says which version a V2 checkpoint is of; a V1 checkpoint has none."""
-        found = [fields["version"] for fields in self.actions("checkpointMetadata")]
+        """Compare the version in `checkpointMetadata` with the name: one action in V2, at most one in V1."""
+        versions = [fields["version"] for fields in self.actions("checkpointMetadata")]
         name = self.files.names[0]
-        if len(found) > 1 or (not found and self.files.kind is LogFileKind.V2_CHECKPOINT):
-            raise damaged_checkpoint(name, f"it holds {len(found)} 'checkpointMetadata' actions")
-        if found and found[0] != self.files.version:
-            raise damaged_checkpoint(name, f"it says that it is of version {found[0]}")
+        if len(versions) > 1 or (not versions and self.files.kind is LogFileKind.V2_CHECKPOINT):
+            raise damaged_checkpoint(name, f"It holds {len(versions)} 'checkpointMetadata' actions.")
+        if versions and versions[0] != self.files.version:
+            raise damaged_checkpoint(name, f"Its 'checkpointMetadata' states the version {versions[0]}.")
 
     def _open_sidecars(self) -> tuple[CheckpointPart, ...]:
         sidecars = list(self.actions("sidecar"))
@@ -154,8 +156,8 @@ class CheckpointReader:
         assert store is not None
         paths = [self._sidecar_path(fields["path"], store.uri) for fields in sidecars]
         if len(set(paths)) < len(paths):
-            # Its files would count twice.
-            raise damaged_checkpoint(self.files.names[0], "it names a sidecar twice")
+            # The files of that sidecar would count twice.
+            raise damaged_checkpoint(self.files.names[0], "It refers to a sidecar twice.")
 
         def opened(path: str, fields: Mapping[str, Any]) -> CheckpointPart:
             hold = len(paths) <= _HELD_SIDECARS
@@ -172,7 +174,7 @@ class CheckpointReader:
     ) -> CheckpointPart:
         size_bytes, modified_ms = fields.get("sizeInBytes"), fields.get("modificationTime")
         try:
-            # What the manifest says of it saves a request.
+            # Size and time from the manifest save a request.
             info = (
                 store.head(path)
                 if size_bytes is None or modified_ms is None
@@ -182,23 +184,25 @@ class CheckpointReader:
             if part.size_bytes != info.size_bytes:
                 raise damaged_checkpoint(
                     self.files.names[0],
-                    f"its sidecar {path!r} has {part.size_bytes} bytes, not {info.size_bytes}",
+                    f"Its sidecar {path!r} has {part.size_bytes} bytes instead of {info.size_bytes}.",
                 )
             return part
         except ObjectNotFoundError as error:
-            # For the checkpoint's reader that is damage: there may be a way around the whole checkpoint.
-            raise damaged_checkpoint(self.files.names[0], f"its sidecar {path!r} does not exist") from error
+            # Reported as damage, since the table may be readable without this checkpoint.
+            raise damaged_checkpoint(self.files.names[0], f"Its sidecar {path!r} does not exist.") from error
 
     def _sidecar_path(self, raw: str, root_uri: str) -> str:
-        """The store path of a sidecar, which the log names by a file name or an absolute URI."""
+        """The store path of a sidecar from the path in the log: a file name or an absolute URI."""
         is_absolute = uri_scheme(raw) is not None or raw.startswith("/")
         try:
             path = resolve_data_path(raw if is_absolute else f"{SIDECAR_DIRECTORY}/{raw}", root_uri=root_uri)
         except PathEscapeError as error:
-            raise damaged_checkpoint(self.files.names[0], f"its sidecar: {error.problem}") from error
+            raise damaged_checkpoint(
+                self.files.names[0], f"The path of a sidecar is invalid: {error.problem.rstrip('.')}."
+            ) from error
         if posixpath.dirname(path) != SIDECAR_DIRECTORY:
             raise damaged_checkpoint(
-                self.files.names[0], f"its sidecar {raw!r} is not in {SIDECAR_DIRECTORY}"
+                self.files.names[0], f"Its sidecar {raw!r} is not in {SIDECAR_DIRECTORY}."
             )
         return path
 
@@ -206,29 +210,29 @@ class CheckpointReader:
 def _present_rows(
     part: CheckpointPart, group: int, kind: str, columns: Sequence[str], key: str
 ) -> list[dict[str, Any]]:
-    """The actions of a kind in a row group; decodes no further than the last one that the footer counts."""
+    """The actions of a kind in a row group. Stops after the number of actions that the footer states."""
     count = part.present_rows(group, KEY_LEAVES[kind])
-    found: list[dict[str, Any]] = []
+    actions: list[dict[str, Any]] = []
     for rows in part.stream(group, kind, columns):
         try:
-            # Damaged pages decode to invalid text.
+            # Damaged pages decode to invalid strings.
             rows.validate(full=True)
-            named = pc.is_valid(pc.struct_field(rows, key))
-            _require_named(rows.filter(pc.invert(named)), kind, part.path)
-            found += rows.filter(named).to_pylist()
+            with_key = pc.is_valid(pc.struct_field(rows, key))
+            _require_empty(rows.filter(pc.invert(with_key)), kind, part.path)
+            actions += rows.filter(with_key).to_pylist()
         except UNREADABLE as error:
-            raise damaged_checkpoint(part.path, f"{kind}: {error}") from error
-        if count is not None and len(found) >= count:
+            raise damaged_checkpoint(part.path, f"The column {kind} is invalid: {error}.") from error
+        if count is not None and len(actions) >= count:
             break
-    return found
+    return actions
 
 
-def _require_named(rows: pa.StructArray, kind: str, path: str) -> None:
-    """Rows without the key are those of other actions, so nothing else may be in them."""
+def _require_empty(rows: pa.StructArray, kind: str, path: str) -> None:
+    """Require that rows without the key have no other field: they belong to actions of other kinds."""
     for index in range(rows.type.num_fields):
         item = rows.type.field(index)
         if not pa.types.is_nested(item.type) and pc.struct_field(rows, index).null_count < len(rows):
-            raise damaged_checkpoint(path, f"a {kind!r} action has a {item.name!r}, and no key")
+            raise damaged_checkpoint(path, f"A {kind!r} action has the field {item.name!r} but no key.")
 
 
 def _json_part(store: LogStore, info: ObjectInfo) -> list[RawAction]:
@@ -245,11 +249,11 @@ def _checked(kind: str, row: dict[str, Any], path: str) -> dict[str, Any]:
     try:
         CHECKPOINT_CHECKS[kind](fields)
     except InvalidAction as error:
-        raise damaged_checkpoint(path, f"{kind}.{error}") from None
+        raise damaged_checkpoint(path, f"The field {kind}.{error}.") from None
     return fields
 
 
 def _plain(value: Any, name: str) -> Any:
-    """Arrow gives a map as a list of pairs; what else is there in its place the checks refuse."""
+    """The value with an Arrow map, which is a list of pairs, as a dictionary. Other values stay unchanged."""
     is_map = name in ("configuration", "options") and isinstance(value, list)
     return dict(value) if is_map and all(isinstance(item, tuple) for item in value) else value

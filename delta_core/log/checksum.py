@@ -1,8 +1,8 @@
-"""Version checksums: what a writer says a version holds (PROTOCOL.md, "Version Checksum File").
+"""Version checksums: the contents of a version as its writer states them.
 
-Advisory: a missing or unreadable one is passed over, and a table is never refused for what one says. What
-it is good for is to notice a log that somebody has changed, and to know protocol and metadata without
-reading any commit.
+See PROTOCOL.md, "Version Checksum File". Checksums are advisory: a missing or unreadable checksum is ignored,
+and a mismatch never makes a table unreadable. They serve to detect a changed log, and to read protocol and
+metadata without reading a commit.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _LAST_MS = 253_402_300_799_999
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionChecksum:
-    """What the file says.
+    """The contents of a checksum file.
 
     Attributes:
         path: the file.
-        num_files: live files.
-        table_size_bytes: their sizes, summed.
+        num_files: number of live files.
+        table_size_bytes: total size of the live files.
         protocol: None in files of early writers.
         metadata: None in files of early writers.
-        transactions: versions by application id; None where the file does not list them.
-        expiring: those of them that have a time, by which a checkpoint may leave them out.
-        domains: configurations by domain; None where the file does not list them.
-        num_deletion_vectors: files that have one; None where the file does not count them.
-        in_commit_timestamp_ms: the commit's time, where the table's commits carry theirs.
+        transactions: versions by application id; None if the file does not list them.
+        expiring: application ids whose transaction has a time, so that a checkpoint may omit it.
+        domains: configurations by domain; None if the file does not list them.
+        num_deletion_vectors: number of live files with a deletion vector; None if the file does not state it.
+        in_commit_timestamp_ms: the in-commit timestamp, if the table has them.
     """
 
     path: str
@@ -57,72 +57,77 @@ class VersionChecksum:
     in_commit_timestamp_ms: int | None = None
 
     def discrepancies(self, state: ReplayState) -> list[str]:
-        """Where the state that was replayed is another one, in words; empty when nowhere.
+        """The differences between the checksum and the replayed state, as phrases; empty without any.
 
-        An application transaction that has a time may be missing on either side: it may have expired for the
-        writer of the checksum, or of the checkpoint.
+        An application transaction that has a time may be missing on either side, since it may have expired
+        for the writer of the checksum or of the checkpoint.
         """
         files = state.files
-        found = [
-            f"{what}: the checksum says {said}, the log gives {is_so}"
-            for what, said, is_so in (
+        differences = [
+            f"{what}: the checksum has {stated}, the log has {actual}"
+            for what, stated, actual in (
                 ("number of files", self.num_files, files.num_files),
                 ("size of the table in bytes", self.table_size_bytes, files.total_bytes),
             )
-            if said != is_so
+            if stated != actual
         ]
-        found += self.contradictions(state.protocol, state.metadata)
+        differences += self.contradictions(state.protocol, state.metadata)
         if self.num_deletion_vectors == 0 and files.has_deletion_vectors:
-            found.append("deletion vectors: the checksum says that there is none, the log gives some")
-        return found + self._of_transactions(state) + self._of_domains(state)
+            differences.append("deletion vectors: the checksum counts 0, the log has some")
+        return differences + self._of_transactions(state) + self._of_domains(state)
 
     def _of_transactions(self, state: ReplayState) -> list[str]:
         if self.transactions is None:
             return []
-        found = []
+        differences = []
         for name in sorted({*self.transactions, *state.transactions}):
-            said, is_so = self.transactions.get(name), state.transactions.get(name)
-            if said is None and is_so is not None and is_so.last_updated_ms is not None:
+            stated, actual = self.transactions.get(name), state.transactions.get(name)
+            if stated is None and actual is not None and actual.last_updated_ms is not None:
                 continue
-            if is_so is None and name in self.expiring:
+            if actual is None and name in self.expiring:
                 continue
-            if is_so is None or is_so.version != said:
-                version = None if is_so is None else is_so.version
-                found.append(f"application {name!r}: the checksum says {said}, the log gives {version}")
-        return found
+            if actual is None or actual.version != stated:
+                version = None if actual is None else actual.version
+                differences.append(f"application {name!r}: the checksum has {stated}, the log has {version}")
+        return differences
 
     def _of_domains(self, state: ReplayState) -> list[str]:
         if self.domains is None:
             return []
-        is_so = {name: domain.configuration for name, domain in state.domain_metadata.items()}
-        pairs = {name: (self.domains.get(name), is_so.get(name)) for name in {*self.domains, *is_so}}
+        configurations = {name: domain.configuration for name, domain in state.domain_metadata.items()}
+        pairs = {
+            name: (self.domains.get(name), configurations.get(name))
+            for name in {*self.domains, *configurations}
+        }
         return [
-            f"domain {name!r}: the checksum says {said!r}, the log gives {given!r}"
-            for name, (said, given) in sorted(pairs.items())
-            if said != given
+            f"domain {name!r}: the checksum has {stated!r}, the log has {actual!r}"
+            for name, (stated, actual) in sorted(pairs.items())
+            if stated != actual
         ]
 
     def contradictions(self, protocol: Protocol, metadata: Metadata) -> list[str]:
-        """Where protocol or metadata of the log are others; of the metadata what decides about reading."""
-        found = []
+        """The differences in the protocol, and in the metadata fields that matter for reading."""
+        differences = []
         if self.protocol is not None and self.protocol != protocol:
-            found.append(f"protocol: the checksum says {self.protocol}, the log gives {protocol}")
+            differences.append(f"protocol: the checksum has {self.protocol}, the log has {protocol}")
         if self.metadata is not None:
             for name in ("id", "schema_string", "partition_columns", "configuration"):
-                said, is_so = getattr(self.metadata, name), getattr(metadata, name)
-                if said != is_so:
-                    found.append(f"metadata, {name}: the checksum says {said!r}, the log gives {is_so!r}")
-        return found
+                stated, actual = getattr(self.metadata, name), getattr(metadata, name)
+                if stated != actual:
+                    differences.append(
+                        f"metadata, {name}: the checksum has {stated!r}, the log has {actual!r}"
+                    )
+        return differences
 
 
 def read_checksum(store: LogStore, info: ObjectInfo) -> VersionChecksum | None:
     """A version's checksum; None, with a DeltaWarning, when it cannot be used. One request."""
     try:
         if info.size_bytes > MAX_CHECKSUM_BYTES:
-            raise _damaged(info.path, f"it has {info.size_bytes} bytes, more than {MAX_CHECKSUM_BYTES}")
+            raise _damaged(info.path, f"It has {info.size_bytes} bytes, more than {MAX_CHECKSUM_BYTES}.")
         return parse_checksum(read_immutable(store, info.path), path=info.path)
     except (CorruptLogError, StorageError) as error:
-        warnings.warn(f"{error} The checksum is passed over.", DeltaWarning, stacklevel=2)
+        warnings.warn(f"{error} The checksum is ignored.", DeltaWarning, stacklevel=2)
         return None
 
 
@@ -130,26 +135,26 @@ def parse_checksum(data: bytes, *, path: str) -> VersionChecksum:
     """A version's checksum from its bytes.
 
     Raises:
-        CorruptLogError: not one JSON object, or a field that is read is missing or wrong.
+        CorruptLogError: not one JSON object, or a field that this library reads is missing or invalid.
     """
     try:
         fields = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise _damaged(path, f"it is not JSON ({error})") from error
+        raise _damaged(path, f"It is not JSON ({error}).") from error
     if not isinstance(fields, dict):
-        raise _damaged(path, "it is not a JSON object")
+        raise _damaged(path, "It is not a JSON object.")
     protocol, metadata = (
         _action(fields, "protocol", "protocol", path),
         _action(fields, "metadata", "metaData", path),
     )
     for name in ("numProtocol", "numMetadata"):
         if _count(fields, name, path) != 1:
-            raise _damaged(path, f"{name} is {fields[name]}, there is exactly one")
+            raise _damaged(path, f"The field {name} is {fields[name]}, expected 1.")
     transactions = _listed(fields, "setTransactions", "txn", ("appId", "version"), path)
     num_files = _count(fields, "numFiles", path)
     table_size_bytes = _count(fields, "tableSizeBytes", path)
     timed = (fields.get("setTransactions") or ()) if transactions else ()
-    found = VersionChecksum(
+    checksum = VersionChecksum(
         path=path,
         num_files=num_files,
         table_size_bytes=table_size_bytes,
@@ -161,32 +166,38 @@ def parse_checksum(data: bytes, *, path: str) -> VersionChecksum:
         num_deletion_vectors=_optional_count(fields, "numDeletionVectorsOpt", path),
         in_commit_timestamp_ms=_optional_time_ms(fields, "inCommitTimestampOpt", path),
     )
-    _require_agreement(fields, found, path)
-    return found
+    _require_consistent(fields, checksum, path)
+    return checksum
 
 
-def _require_agreement(fields: Mapping[str, Any], found: VersionChecksum, path: str) -> None:
-    """Refuse a file that says two things of the same files, in its counts, histograms and list."""
-    dvs = found.num_deletion_vectors
-    if dvs is not None and dvs > found.num_files:
-        raise _damaged(path, f"numDeletionVectorsOpt is {dvs}, and there are {found.num_files} files")
+def _require_consistent(fields: Mapping[str, Any], checksum: VersionChecksum, path: str) -> None:
+    """Refuse a checksum whose counts, histograms and list of files contradict each other."""
+    dvs = checksum.num_deletion_vectors
+    if dvs is not None and dvs > checksum.num_files:
+        raise _damaged(
+            path, f"The field numDeletionVectorsOpt is {dvs}, and there are {checksum.num_files} files."
+        )
     _optional_count(fields, "numDeletedRecordsOpt", path)
-    counts = {"fileCounts": found.num_files, "totalBytes": found.table_size_bytes}
+    counts = {"fileCounts": checksum.num_files, "totalBytes": checksum.table_size_bytes}
     _require_histogram(fields, "fileSizeHistogram", counts, path)
     _require_histogram(
-        fields, "deletedRecordCountsHistogramOpt", {"deletedRecordCounts": found.num_files}, path
+        fields, "deletedRecordCountsHistogramOpt", {"deletedRecordCounts": checksum.num_files}, path
     )
     listed = fields.get("allFiles")
     if listed is None:
         return
     files = _actions(fields, "allFiles", "add", path)
     sizes = sum(file["size"] for file in files)
-    if (len(files), sizes) != (found.num_files, found.table_size_bytes):
-        raise _damaged(path, f"allFiles are {len(files)} of {sizes} bytes, which the counts are not")
+    if (len(files), sizes) != (checksum.num_files, checksum.table_size_bytes):
+        raise _damaged(
+            path,
+            f"The field allFiles lists {len(files)} files of {sizes} bytes, the counts are "
+            f"{checksum.num_files} files of {checksum.table_size_bytes} bytes.",
+        )
 
 
 def _require_histogram(fields: Mapping[str, Any], name: str, sums: Mapping[str, int], path: str) -> None:
-    """Refuse a histogram whose bins are no counts, or do not add up to what they divide."""
+    """Refuse a histogram whose bins are not counts, or do not add up to the total."""
     histogram = fields.get(name)
     if histogram is None:
         return
@@ -194,36 +205,36 @@ def _require_histogram(fields: Mapping[str, Any], name: str, sums: Mapping[str, 
     for key in (*sums, *(("sortedBinBoundaries",) if "fileCounts" in sums else ())):
         bins = histogram.get(key) if isinstance(histogram, dict) else None
         if not isinstance(bins, list) or any(type(one) is not int or one < 0 for one in bins):
-            raise _damaged(path, f"{name}.{key} is no list of counts")
+            raise _damaged(path, f"The field {name}.{key} is not a list of counts.")
         if key in sums and sum(bins) != sums[key]:
-            raise _damaged(path, f"{name}.{key} adds up to {sum(bins)}, not to {sums[key]}")
+            raise _damaged(path, f"The field {name}.{key} adds up to {sum(bins)}, expected {sums[key]}.")
         lengths.add(len(bins))
     if len(lengths) > 1:
-        raise _damaged(path, f"{name} has lists of several lengths")
+        raise _damaged(path, f"The lists of the field {name} have different lengths.")
 
 
 def _listed(
     fields: Mapping[str, Any], name: str, kind: str, keys: tuple[str, str], path: str
 ) -> dict[str, Any] | None:
-    """Actions as a mapping from one of their fields to another; None where the file does not list them."""
+    """Actions as a mapping from one of their fields to another; None if the file does not list them."""
     if fields.get(name) is None:
         return None
     actions = _actions(fields, name, kind, path)
-    found = {action[keys[0]]: action[keys[1]] for action in actions if not action.get("removed")}
+    values = {action[keys[0]]: action[keys[1]] for action in actions if not action.get("removed")}
     if len({action[keys[0]] for action in actions}) < len(actions):
-        raise _damaged(path, f"{name} has one {keys[0]} twice")
-    return found
+        raise _damaged(path, f"The field {name} has the same {keys[0]} twice.")
+    return values
 
 
 def _actions(fields: Mapping[str, Any], name: str, kind: str, path: str) -> list[dict[str, Any]]:
     listed = fields[name]
     if not isinstance(listed, list) or not all(isinstance(action, dict) for action in listed):
-        raise _damaged(path, f"{name} is no list of actions")
+        raise _damaged(path, f"The field {name} is not a list of actions.")
     for action in listed:
         try:
             CHECKS[kind](action)
         except InvalidAction as error:
-            raise _damaged(path, f"{name}: {error}") from None
+            raise _damaged(path, f"An action in the field {name} is invalid: {error}.") from None
     return listed
 
 
@@ -233,35 +244,35 @@ def _optional_count(fields: Mapping[str, Any], name: str, path: str) -> int | No
 
 def _optional_time_ms(fields: Mapping[str, Any], name: str, path: str) -> int | None:
     value = _optional_count(fields, name, path)
-    # The next commit's time is later than this one, and has to be a time, too.
+    # The next commit's time must be later than this time, and must be valid, too.
     if value is not None and value > _LAST_MS:
-        raise _damaged(path, f"{name} is {value!r}, which is after the year 9999")
+        raise _damaged(path, f"The field {name} is {value!r}, which is after the year 9999.")
     return value
 
 
 def _count(fields: Mapping[str, Any], name: str, path: str) -> int:
     value = fields.get(name)
     if type(value) is not int or value < 0:
-        raise _damaged(path, f"{name} is {value!r}, expected a count")
+        raise _damaged(path, f"The field {name} is {value!r}, expected a count.")
     return value
 
 
 def _action(fields: Mapping[str, Any], name: str, kind: str, path: str) -> dict[str, Any] | None:
-    found = fields.get(name)
-    if found is None:
+    action = fields.get(name)
+    if action is None:
         return None
-    if not isinstance(found, dict):
-        raise _damaged(path, f"{name} is not a JSON object")
+    if not isinstance(action, dict):
+        raise _damaged(path, f"The field {name} is not a JSON object.")
     try:
-        CHECKS[kind](found)
+        CHECKS[kind](action)
     except InvalidAction as error:
-        raise _damaged(path, f"{name}.{error}") from None
-    return found
+        raise _damaged(path, f"The field {name}.{error}.") from None
+    return action
 
 
 def _damaged(path: str, cause: str) -> CorruptLogError:
     return CorruptLogError(
         f"The version checksum {path!r} cannot be read.",
         cause=cause[:1000],
-        fix="Delete it: the table can be read without.",
+        fix="Delete the checksum file. The table can be read without it.",
     )

@@ -1,4 +1,4 @@
-"""Commits as bytes first: a table's protocol and metadata are found without parsing its file actions."""
+"""Commits as unparsed bytes, to find a table's protocol and metadata without parsing its file actions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from delta_core.storage.parallel import parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitData:
-    """The bytes of a commit, or of a compaction that stands for some; parsed when asked."""
+    """The bytes of a commit, or of a log compaction file. They are parsed on demand."""
 
     version: int
     path: str
@@ -36,30 +36,30 @@ class CommitData:
         return parse_commit(self.data, path=self.path)
 
     def protocol_and_metadata(self) -> tuple[Protocol | None, Metadata | None]:
-        """What the commit says of the two, from the lines that can hold them.
+        """The protocol and the metadata of the commit. Parses only the lines that can hold them.
 
         Raises:
-            CorruptLogError: such a line is damaged, or there are two of one kind.
+            CorruptLogError: such a line is damaged, or the commit has two actions of one kind.
         """
-        # A JSON key may be written with escapes, so a line with one must be looked into, too.
+        # A JSON key may be written with escapes, so a line with an escape must be parsed, too.
         marks = (b'"protocol"', b'"metaData"', b"\\u00")
         if not any(mark in self.data for mark in marks):
             return None, None
-        found: dict[str, RawAction] = {}
+        actions: dict[str, RawAction] = {}
         for number, line in iter_lines(self.data):
             if not any(mark in line for mark in marks):
                 continue
             action = parse_line(line, number=number, path=self.path)
             if action is None or action.kind not in ("protocol", "metaData"):
                 continue
-            if action.kind in found:
+            if action.kind in actions:
                 raise CorruptLogError(
                     f"Line {number} of {self.path!r} is not a valid action.",
-                    cause=f"A second {action.kind!r}, after line {found[action.kind].line}.",
+                    cause=f"It is a second {action.kind!r}, after line {actions[action.kind].line}.",
                     fix="Restore the log file from a backup.",
                 )
-            found[action.kind] = action
-        protocol, metadata = found.get("protocol"), found.get("metaData")
+            actions[action.kind] = action
+        protocol, metadata = actions.get("protocol"), actions.get("metaData")
         return (
             None if protocol is None else protocol_from_json(protocol.fields),
             None if metadata is None else metadata_from_json(metadata.fields),
@@ -67,12 +67,12 @@ class CommitData:
 
 
 def read_commits(store: LogStore, files: Sequence[CommitFile]) -> tuple[CommitData, ...]:
-    """Read commits, in order. One request each, side by side where the store is remote.
+    """Read commits, in order. One request each, in parallel on a remote store.
 
     Raises:
-        CorruptLogError: a commit is empty, or has a line longer than any action.
-        ObjectNotFoundError: a commit is gone.
-        StorageError: among others, because a commit has not the size that was listed.
+        CorruptLogError: a commit is empty, or has a line longer than MAX_LINE_BYTES.
+        ObjectNotFoundError: a commit does not exist.
+        StorageError: a read failed, or the size of a commit differs from the listed size.
     """
     bodies = parallel(store, [partial(read_lines, store, file.info) for file in files])
     for file, data in zip(files, bodies, strict=True):

@@ -1,4 +1,4 @@
-"""`_last_checkpoint`: a hint and nothing more (PROTOCOL.md, "Last Checkpoint File")."""
+"""`_last_checkpoint`: a hint to the newest checkpoint (PROTOCOL.md, "Last Checkpoint File")."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from delta_core.log.log_path import LAST_CHECKPOINT_PATH, MAX_VERSION
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
 MAX_HINT_BYTES = 1 << 20
-"""A larger file is no hint. Those of other writers hold a schema, too, and a few sidecars."""
+"""A larger file is ignored. Hints of other writers also hold a schema and a few sidecars."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastCheckpoint:
-    """Where the newest checkpoint was, when this was written.
+    """The newest checkpoint at the time when the hint was written.
 
     Attributes:
         size: number of actions in the checkpoint.
         parts: number of parts of a multi-part checkpoint.
         num_add_files: number of `add` actions.
-        v2: more about a checkpoint of the V2 spec.
+        v2: details of a checkpoint of the V2 spec.
     """
 
     version: int
@@ -38,13 +38,13 @@ class LastCheckpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class V2CheckpointHint:
-    """What a hint says of a checkpoint of the V2 spec; written for others, and not read here.
+    """The details of a V2 checkpoint in a hint. Written for other readers, not read by this library.
 
     Attributes:
         manifest: the checkpoint itself.
-        other_actions: its actions that are no files, each as the JSON object of its line; None where they are
-            too many for a hint.
-        sidecars: its sidecars; None where they are too many.
+        other_actions: its actions other than file actions, each as the JSON object of its line; None if they
+            are too many for a hint.
+        sidecars: its sidecars; None if they are too many for a hint.
     """
 
     manifest: ObjectInfo
@@ -52,7 +52,7 @@ class V2CheckpointHint:
     sidecars: Sequence[ObjectInfo] | None
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of `v2Checkpoint`, as delta-spark names them."""
+        """The fields of `v2Checkpoint`, with delta-spark's names."""
         fields = sidecar_fields(self.manifest)
         if self.other_actions is not None:
             fields["nonFileActions"] = list(self.other_actions)
@@ -62,13 +62,13 @@ class V2CheckpointHint:
 
 
 def sidecar_fields(info: ObjectInfo) -> dict[str, Any]:
-    """A checkpoint's file as the log names it (PROTOCOL.md, "Sidecar File Information")."""
+    """The fields that describe a checkpoint file in the log (PROTOCOL.md, "Sidecar File Information")."""
     name = info.path.rpartition("/")[2]
     return {"path": name, "sizeInBytes": info.size_bytes, "modificationTime": info.modified_ms}
 
 
 def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
-    """The hint; None when it is missing, unreadable, too large or not what it says. One request."""
+    """The hint; None when it is missing, unreadable, too large or contradicts its checksum. One request."""
     try:
         data = _read(store)
         if len(data) > MAX_HINT_BYTES:
@@ -108,9 +108,9 @@ def write_last_checkpoint(store: LogStore, checkpoint: LastCheckpoint) -> None:
 
 
 def _read(store: LogStore) -> bytes:
-    """The file, or of a too large one so much that it shows."""
+    """The file's bytes; of a local file at most MAX_HINT_BYTES + 1."""
     if store.remote:
-        # A reader in parts would first ask for the size, and every table that is opened would wait for that.
+        # A partial read needs the size first: one more request for every table that is opened.
         return store.read(LAST_CHECKPOINT_PATH)
     with store.open_input(LAST_CHECKPOINT_PATH) as source:
         return bytes(source.read(MAX_HINT_BYTES + 1))

@@ -1,4 +1,4 @@
-"""What is in `_delta_log`, from listings that may be unsorted, repeated or incomplete."""
+"""The contents of `_delta_log`, from listings that may be unsorted or incomplete or repeat names."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from delta_core.log.log_path import (
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
 MAX_LOOKUPS = 1000
-"""So many commits that a listing leaves out are looked up by name, and no more."""
+"""The maximum number of unlisted commits that are looked up by name."""
 
-# Of several checkpoints of one version the one that needs the fewest requests is read.
+# Of several checkpoints of one version, readers take the one that needs the fewest requests.
 _PREFERENCE = {
     LogFileKind.CLASSIC_CHECKPOINT: 2,
     LogFileKind.MULTIPART_CHECKPOINT: 1,
@@ -30,7 +30,7 @@ _PREFERENCE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFile:
-    """A commit's version and object."""
+    """A commit's version and file."""
 
     version: int
     info: ObjectInfo
@@ -38,7 +38,7 @@ class CommitFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFiles:
-    """A complete checkpoint: all of its parts, in order."""
+    """The files of a complete checkpoint: all of its parts, in order."""
 
     version: int
     kind: LogFileKind
@@ -46,13 +46,13 @@ class CheckpointFiles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parts' paths: what tells two checkpoints of one version apart."""
+        """The paths of the parts. They distinguish the checkpoints of one version."""
         return tuple(part.path for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactedFile:
-    """A log compaction file: it stands for the commits from `version` to `end_version`, both included."""
+    """A log compaction file, which combines the commits from `version` to `end_version`, both included."""
 
     version: int
     end_version: int
@@ -61,11 +61,11 @@ class CompactedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogListing:
-    """What a log holds.
+    """The files of a log.
 
     Attributes:
         commits: ascending by version.
-        checkpoints: the complete ones, best last.
+        checkpoints: the complete checkpoints, ascending by version; the preferred one of a version last.
         compactions: ascending by first version, then by last.
         checksums: the version checksums, by version.
     """
@@ -77,31 +77,32 @@ class LogListing:
 
     @property
     def is_empty(self) -> bool:
-        """True when no version can be told from the listing."""
+        """True when the listing shows no commit and no checkpoint."""
         return not self.commits and not self.checkpoints
 
     @property
     def latest_version(self) -> int:
-        """The highest version seen; the listing must not be empty."""
+        """The highest listed version. The listing must not be empty."""
         return max(item[-1].version for item in (self.commits, self.checkpoints) if item)
 
 
 def commit_files(store: LogStore, versions: Sequence[int]) -> tuple[CommitFile, ...]:
-    """The objects of commits that are known to be there.
+    """The files of commits that are known to exist.
 
-    One request where there are several and the store is remote, else one for each.
+    One request for several commits on a remote store, otherwise one request for each commit.
 
     Args:
-        versions: ascending.
+        store: the table's store.
+        versions: the versions, ascending.
 
     Raises:
-        ObjectNotFoundError: a commit is gone.
+        ObjectNotFoundError: a commit does not exist.
     """
     listed: dict[int, CommitFile] = {}
     if store.remote and len(versions) > 1:
         listing = list_log(store, from_version=versions[0])
         listed = {commit.version: commit for commit in listing.commits}
-    # Not every store lists at once what it has.
+    # A store may list new files with a delay.
     return tuple(
         listed.get(version) or CommitFile(version=version, info=store.head(commit_path(version)))
         for version in versions
@@ -109,7 +110,7 @@ def commit_files(store: LogStore, versions: Sequence[int]) -> tuple[CommitFile, 
 
 
 def commit_file(store: LogStore, version: int) -> CommitFile | None:
-    """A commit that may not be there, looked up by name. One request."""
+    """A commit, looked up by name; None if it does not exist. One request."""
     try:
         return CommitFile(version=version, info=store.head(commit_path(version)))
     except ObjectNotFoundError:
@@ -117,21 +118,24 @@ def commit_file(store: LogStore, version: int) -> CommitFile | None:
 
 
 def with_commits(store: LogStore, listing: LogListing, versions: Iterable[int]) -> LogListing:
-    """The listing with those of some commits that exist but were not listed. A request for each."""
+    """The listing with those of the given commits added that exist but were not listed.
+
+    One request for each unlisted commit, at most MAX_LOOKUPS.
+    """
     commits = {commit.version: commit for commit in listing.commits}
     for version in islice((number for number in versions if number not in commits), MAX_LOOKUPS):
-        found = commit_file(store, version)
-        if found is not None:
-            commits[version] = found
+        commit = commit_file(store, version)
+        if commit is not None:
+            commits[version] = commit
     return replace(listing, commits=tuple(commits[version] for version in sorted(commits)))
 
 
 def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
     """List the log from a version on. One listing.
 
-    Names that mean nothing are ignored, names listed twice are taken once, and a multi-part checkpoint
-    counts only when all of its parts are there (PROTOCOL.md, "Checkpoints"). Where a listing may leave out
-    a commit that landed while it was made, and show the next, holes are looked up by name.
+    Unknown names are ignored, and names that are listed twice count once. A multi-part checkpoint counts only
+    when all of its parts exist (PROTOCOL.md, "Checkpoints"). If a listing of the store may omit a commit and
+    show a later one, missing commits are looked up by name.
     """
     start_after = version_prefix(from_version) if from_version else None
     commits: dict[int, CommitFile] = {}
@@ -158,7 +162,7 @@ def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
         if kind is not LogFileKind.MULTIPART_CHECKPOINT or len(parts) == group
     ]
     checkpoints.sort(key=lambda item: (item.version, _PREFERENCE[item.kind], item.names))
-    if may_leave_out(store):
+    if may_omit_commits(store):
         commits |= _between(store, sorted(commits))
     return LogListing(
         commits=tuple(commits[version] for version in sorted(commits)),
@@ -168,22 +172,22 @@ def list_log(store: LogStore, *, from_version: int = 0) -> LogListing:
     )
 
 
-def may_leave_out(store: LogStore) -> bool:
-    """Whether a listing may lack a name, and show one that was made after it.
+def may_omit_commits(store: LogStore) -> bool:
+    """True when a listing may omit a file and show one that was created later.
 
-    Reading a directory takes a while and is no picture of one moment: of two files that are made meanwhile
-    the second may be met, and the first not.
+    A listing of a directory does not show one point in time: of two files that are created during the
+    listing, it may show the second and omit the first.
     """
     return not store.remote or not store.consistent_listing
 
 
 def _between(store: LogStore, versions: Sequence[int]) -> dict[int, CommitFile]:
-    """Commits in the holes of a listing."""
-    found: dict[int, CommitFile] = {}
+    """The commits that exist in the gaps of a listing, looked up by name."""
+    commits: dict[int, CommitFile] = {}
     for before, after in pairwise(versions):
         for version in range(before + 1, after):
             commit = commit_file(store, version)
             if commit is None:
-                break  # a hole that log cleanup left, perhaps a long one
-            found[version] = commit
-    return found
+                break  # a gap that log cleanup left, perhaps a long one
+            commits[version] = commit
+    return commits

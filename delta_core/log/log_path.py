@@ -1,6 +1,6 @@
 """The names in `_delta_log` (PROTOCOL.md, "Delta Log Entries", "Checkpoints", "Log Compaction Files").
 
-Names are matched as a whole: temporary files, copies and editors' leftovers are nobody's commit.
+A pattern must match the whole name, so temporary files, copies and backup files of editors are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F
 
 
 class LogFileKind(StrEnum):
-    """What a name in the log directory can be."""
+    """The kind of a file in the log directory."""
 
     COMMIT = "commit"
     CLASSIC_CHECKPOINT = "classic checkpoint"
@@ -53,11 +53,11 @@ class LogPath:
 
     Attributes:
         name: the bare file name.
-        kind: what it is.
+        kind: the kind of the file.
         version: the version, or the first one of a compacted range.
-        part: number of a multi-part checkpoint's part, from 1.
-        num_parts: how many parts that checkpoint has.
-        end_version: last version of a compacted range.
+        part: the number of a part of a multi-part checkpoint, from 1.
+        num_parts: the number of parts of that checkpoint.
+        end_version: the last version of a compacted range.
     """
 
     name: str
@@ -69,7 +69,7 @@ class LogPath:
 
     @classmethod
     def parse(cls, name: str) -> LogPath | None:
-        """The meaning of a bare file name or a store path; None when it means nothing."""
+        """The parsed form of a file name or a store path; None when the name is not that of a log file."""
         bare = name.rpartition("/")[2]
         for kind, pattern in _PATTERNS:
             match = pattern.fullmatch(bare)
@@ -89,7 +89,7 @@ class LogPath:
 
 
 def version_prefix(version: int) -> str:
-    """The twenty digits that every name of a version begins with."""
+    """The twenty digits with which every file name of a version begins."""
     return f"{version:020d}"
 
 
@@ -104,17 +104,17 @@ def checkpoint_path(version: int) -> str:
 
 
 def v2_checkpoint_path(version: int, name: UUID, *, suffix: str) -> str:
-    """The store path of a checkpoint of the V2 spec; the suffix is that of its form, parquet or json."""
+    """The store path of a checkpoint of the V2 spec. The suffix is its file format: parquet or json."""
     return f"{LOG_DIRECTORY}/{version:020d}.checkpoint.{name}.{suffix}"
 
 
 def sidecar_path(version: int, number: int, name: UUID) -> str:
-    """The store path of a checkpoint's sidecar, from 1. Only the UUID makes it unique."""
+    """The store path of a sidecar. Numbers start at 1; only the UUID makes the name unique."""
     return f"{SIDECAR_DIRECTORY}/{version:020d}.checkpoint.{number:010d}.{name}.parquet"
 
 
 def compaction_path(first: int, last: int) -> str:
-    """The store path of the log compaction file of some commits."""
+    """The store path of the log compaction file of the commits from `first` to `last`."""
     return f"{LOG_DIRECTORY}/{first:020d}.{last:020d}.compacted.json"
 
 

@@ -1,4 +1,4 @@
-"""Who did what to a table, and what about it is odd. Reads the log's commits, oldest first."""
+"""The audit of a table: every commit with its provenance, and anomalies. Reads the log, oldest first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KNOWN_OPERATIONS: Final = frozenset(
         *("WRITE", "UPDATE COLUMN METADATA", "UPDATE FIELD METADATA", "UPDATE TABLE METADATA"),
     }
 )
-"""Operations that delta-spark, delta-rs and deltaward write."""
+"""The operation names that delta-spark, delta-rs and deltaward write."""
 
 _PROVENANCE = ("dag", "task", "run", "try", "logical_date", "approver")
 _CLOCK_TOLERANCE_MS = 3_600_000
@@ -34,7 +34,7 @@ _CLOCK_TOLERANCE_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One commit: what, by whom, and from which orchestrated run, where it says so."""
+    """One commit: its operation, its writer, and the orchestrated run that the commit records, if any."""
 
     version: int
     timestamp_ms: int | None
@@ -63,7 +63,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """Something that should not be: a stable name, the version that shows it, and a sentence."""
+    """An inconsistency in the log: a stable name, the version that shows it, and a description."""
 
     name: str
     version: int
@@ -76,7 +76,7 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """Every commit in the log, oldest first, and what is odd."""
+    """Every commit in the log, oldest first, and the anomalies."""
 
     entries: tuple[AuditEntry, ...]
     anomalies: tuple[Anomaly, ...]
@@ -93,8 +93,9 @@ def audit(store: LogStore) -> AuditReport:
     """Read every commit in the log. One listing and one request per commit.
 
     Anomalies: `version_gap`, `no_provenance`, `unknown_operation`, `transaction_repeated` (the same
-    application id and version committed twice), `transaction_went_back`, `file_added_twice` (live
-    already), `clock_went_back` (by more than an hour).
+    application id and version were committed twice), `transaction_went_back` (the version of an application
+    id decreased), `file_added_twice` (a live file was added again), `clock_went_back` (a commit's time is
+    more than an hour before the previous commit's time).
 
     Raises:
         CorruptLogError: a commit is damaged.
@@ -106,7 +107,7 @@ def audit(store: LogStore) -> AuditReport:
 
 
 class _Auditor:
-    """Walks the commits in order and remembers what later ones are compared with."""
+    """Checks the commits in order, each against the state that earlier commits left."""
 
     def __init__(self) -> None:
         self.entries: list[AuditEntry] = []
@@ -115,7 +116,7 @@ class _Auditor:
         self._transactions: dict[str, tuple[int, int]] = {}
 
     def take(self, version: int, actions: Iterable[Any]) -> None:
-        """Look at the next commit."""
+        """Check the next commit."""
         listed = list(actions)
         info = next((a for a in listed if isinstance(a, CommitInfo)), None)
         entry = AuditEntry(
@@ -157,10 +158,10 @@ class _Auditor:
 
     def _check_operation(self, entry: AuditEntry, info: CommitInfo | None) -> None:
         if info is None or info.operation is None:
-            self._flag("no_provenance", entry.version, "the commit does not say what it did")
+            self._flag("no_provenance", entry.version, "the commit records no operation")
         elif info.operation.upper() not in KNOWN_OPERATIONS:
             self._flag(
-                "unknown_operation", entry.version, f"no engine that is known writes {info.operation!r}"
+                "unknown_operation", entry.version, f"no known engine writes the operation {info.operation!r}"
             )
 
     def _check_transactions(self, entry: AuditEntry) -> None:
@@ -170,7 +171,7 @@ class _Auditor:
                 self._flag(
                     "transaction_repeated",
                     entry.version,
-                    f"{app_id!r} version {version} was committed in version {known[1]} already",
+                    f"{app_id!r} version {version} was already committed in version {known[1]}",
                 )
             elif known is not None and known[0] > version:
                 self._flag(
@@ -187,14 +188,14 @@ class _Auditor:
                 continue
             path = canonical_log_path(action.path)
             first = self._live.get(path)
-            # Statistics may be rewritten in place; rows may not arrive twice.
+            # A live file may be added again with other statistics, but not as a data change.
             if first is not None and action.data_change:
-                self._flag("file_added_twice", version, f"{path!r} is live since version {first}")
+                self._flag("file_added_twice", version, f"{path!r} has been live since version {first}")
             self._live[path] = version
 
 
 def _provenance(info: CommitInfo | None) -> dict[str, Any]:
-    """The fields of `userMetadata` when it is a JSON object, the known ones first."""
+    """The fields of `userMetadata` when it is a JSON object, known fields first."""
     if info is None or not info.user_metadata:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Committing a maintenance operation: the commit, the checkpoint that may follow, and their events."""
+"""Committing a maintenance operation, with the checkpoint after it and the events of both."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from delta_core.transaction.transaction import Transaction
 
 
 def commit_with_events(transaction: Transaction, progress: ProgressReporter) -> CommitResult:
-    """Commit, then write a checkpoint when the new version is due for one.
+    """Commit, then write a checkpoint when one is due at the new version.
 
     Emits `commit.before`, `commit.after` and, when a checkpoint is due, `checkpoint.before` and
-    `checkpoint.after`. A checkpoint that fails is logged and changes nothing about the result.
+    `checkpoint.after`. A failed checkpoint is logged and does not change the result.
     """
     progress.emit("commit.before", read_version=transaction.read_version)
     result = transaction.commit()

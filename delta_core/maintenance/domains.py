@@ -1,4 +1,4 @@
-"""Metadata domains of a table that takes over the state of another version, or of another table."""
+"""Domain metadata changes for a restore to another version, or for a clone of another table."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from delta_core.actions import DomainMetadata
 from delta_core.transaction.row_ids import DOMAIN
 
 KEPT_DOMAINS = frozenset({DOMAIN})
-"""Domains that only go forward: how many row ids are given out is true whatever rows come back."""
+"""Domains that are never restored. The high-water mark of row ids must not decrease."""
 
 
 def domain_changes(
-    present: Mapping[str, DomainMetadata], wanted: Mapping[str, DomainMetadata]
+    present: Mapping[str, DomainMetadata], target: Mapping[str, DomainMetadata]
 ) -> Iterator[DomainMetadata]:
-    """What turns one state's domains into another's (PROTOCOL.md, "Domain Metadata"), by name.
+    """The actions that change the present domains to the target's (PROTOCOL.md, "Domain Metadata"), by name.
 
-    A domain that the wanted state does not have is removed, with its last configuration as the protocol
-    asks. Those that only go forward stay.
+    A domain that the target lacks is removed, with its last configuration as the protocol requires.
+    `KEPT_DOMAINS` are not changed.
     """
-    for name in sorted({*present, *wanted} - KEPT_DOMAINS):
-        before, after = present.get(name), wanted.get(name)
+    for name in sorted({*present, *target} - KEPT_DOMAINS):
+        before, after = present.get(name), target.get(name)
         if after is None:
             if before is not None and not before.removed:
                 yield replace(before, removed=True)

@@ -1,4 +1,4 @@
-"""The `alter` part of an open table, with what takes more than the definition: dropping a feature."""
+"""The `alter` namespace of an open table, with the removal of table features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from delta_core.transaction.commit_result import Committed
 
 @public_class
 class FeatureAlterer(TableAlterer):
-    """Changes to a table's definition, and dropping the features that it needs no more."""
+    """Changes to the table definition, and the removal of table features."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class FeatureAlterer(TableAlterer):
         number_rows: Callable[[CommitProperties], object] | None = None,
         allowed_roots: Sequence[LogStore] = (),
     ) -> None:
-        """Prepare; no request. `allowed_roots` as in `Scan`, the others as in `TableAlterer`."""
+        """Store the arguments; no request. `allowed_roots` as in `Scan`, the others as in `TableAlterer`."""
         super().__init__(table, number_rows=number_rows)
         self._allowed_roots = allowed_roots
 
@@ -38,26 +38,26 @@ class FeatureAlterer(TableAlterer):
         executor: Executor | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
-        """Take a table feature out of the table, so that clients that do not know it can use the table.
+        """Drop a table feature, so that clients that do not support the feature can use the table.
 
-        Several commits, none of which changes a row; stopped half way, it goes on when it is called again.
-        Where older versions use a feature of readers, the table gets `checkpointProtection`, and these
-        versions stay; or, with `truncate_history`, they are deleted once
-        `delta.dropFeatureTruncateHistory.retentionDuration` has passed: a call before that takes away what
-        uses the feature, and raises.
+        Makes several commits, none of which changes a row. After an interruption, a second call continues.
+        When older versions use a reader feature, those versions stay and the table gets the feature
+        `checkpointProtection`. With `truncate_history`, those versions are deleted instead, once
+        `delta.dropFeatureTruncateHistory.retentionDuration` has passed. A call before that time removes the
+        uses of the feature from the newest version, and raises.
 
         Args:
-            name: the feature's, in any case.
+            name: the feature's name, in any case.
             truncate_history: delete older versions that use the feature.
-            executor: maps the rewriting of files; threads of this process when None.
+            executor: runs the tasks that rewrite files; threads of this process when None.
             commit_properties: provenance, idempotency key and limits of the commits.
 
         Raises:
-            FeatureRemovalError: the feature cannot be dropped, or not yet; says why, and what to do.
+            FeatureRemovalError: the feature cannot be dropped, or not yet; the error has the cause and a fix.
             ConfigurationError: the feature leaves no history to truncate.
-            UnsupportedTableFeatureError: the table needs something that this writer does not do.
-            ConcurrentModificationError, MaxCommitAttemptsError: other writers came in between time and again.
-            PathEscapeError: a file that has to be opened, such as one that a shallow clone shares with its
+            UnsupportedTableFeatureError: the table requires a feature that this writer does not support.
+            ConcurrentModificationError, MaxCommitAttemptsError: other writers won too often.
+            PathEscapeError: a file that must be opened, such as one that a shallow clone shares with its
                 source, is outside the table and the roots that the handle allows; nothing was committed.
         """
         name = require_string(name, what="name of a feature")

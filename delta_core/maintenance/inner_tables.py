@@ -1,4 +1,4 @@
-"""Other Delta tables below a table's root: their files are theirs, whatever this table's log says."""
+"""Other Delta tables below a table's root. Their files do not belong to this table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from delta_core.storage.log_store import LogStore
 
 
 def inner_root(path: str) -> str | None:
-    """The folder whose log a listed file is in; None for a file of no log, and of the table's own.
+    """The directory of the inner table whose log contains a file; None for a file outside inner tables' logs.
 
     Args:
         path: store path of the file.
@@ -19,12 +19,12 @@ def inner_root(path: str) -> str | None:
 
 
 def is_within(path: str, roots: Set[str]) -> bool:
-    """Whether a file lies below one of some folders."""
+    """Whether a file lies below one of the directories."""
     return any(folder in roots for folder in folders_above(path))
 
 
 def folders_above(path: str) -> Iterator[str]:
-    """The folders on the way to a file, the innermost first, without the table's root."""
+    """The directories above a file, innermost first, without the table's root."""
     folder = path.rpartition("/")[0]
     while folder:
         yield folder
@@ -32,7 +32,7 @@ def folders_above(path: str) -> Iterator[str]:
 
 
 def inner_tables(store: LogStore, paths: Iterable[str]) -> frozenset[str]:
-    """Which of the folders on the way to some files are other tables now. One request for each folder."""
+    """The directories above the files that are Delta tables. One request for each directory."""
     folders = {folder for path in paths for folder in folders_above(path)}
     return frozenset(
         folder for folder in folders if next(iter(store.walk(f"{folder}/{LOG_DIRECTORY}")), None) is not None

@@ -1,10 +1,10 @@
-"""Figures as people read them."""
+"""Formatting of numbers for messages."""
 
 from __future__ import annotations
 
 
 def size(count: int | None) -> str:
-    """Bytes in the unit that people read."""
+    """A number of bytes with a readable unit, such as `1.5 MiB`; `?` for None."""
     if count is None:
         return "?"
     value = float(count)
@@ -16,5 +16,5 @@ def size(count: int | None) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and its noun, in the singular for one."""
+    """A number and its noun, in the singular for 1 and otherwise with `s`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

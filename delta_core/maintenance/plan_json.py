@@ -1,4 +1,4 @@
-"""Reading saved plans back: plans are JSON objects with a format version."""
+"""The JSON format of saved plans: a JSON object with a format version."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from typing import Any
 from delta_core.errors import MaintenanceError
 
 PLAN_FORMAT_VERSION = 1
-"""The format that this version writes, and the newest it reads."""
+"""The format that this release writes, and the newest format that it reads."""
 
 
 def plan_header(kind: str) -> dict[str, Any]:
-    """The fields that every saved plan starts with."""
+    """The first fields of every saved plan."""
     return {"plan": kind, "format_version": PLAN_FORMAT_VERSION}
 
 
 def check_plan_header(document: Mapping[str, Any], kind: str) -> None:
-    """Check that a document is a plan of that kind in a format known here.
+    """Check that a document is a plan of the given kind in a supported format.
 
     Raises:
-        MaintenanceError: it is not.
+        MaintenanceError: the document is not such a plan.
     """
     if document.get("plan") != kind:
         raise MaintenanceError(
-            f"the document is not a {kind} plan",
-            cause=f"its field 'plan' is {document.get('plan')!r}",
-            fix=f"pass what the {kind} plan's to_json gave",
+            f"The document is not a {kind} plan.",
+            cause=f"Its field 'plan' is {document.get('plan')!r}.",
+            fix=f"Pass the result of to_json of a {kind} plan.",
         )
     version = document.get("format_version")
     if not isinstance(version, int) or version > PLAN_FORMAT_VERSION:
         raise MaintenanceError(
-            f"the {kind} plan has format {version!r}",
-            cause=f"this version of deltaward knows formats up to {PLAN_FORMAT_VERSION}",
-            fix="plan again with this version, or upgrade deltaward",
+            f"The format {version!r} of the {kind} plan is not supported.",
+            cause=f"This release of deltaward reads formats up to {PLAN_FORMAT_VERSION}.",
+            fix="Make a new plan with this release, or upgrade deltaward.",
         )
 
 
 def malformed_plan(kind: str, error: Exception) -> MaintenanceError:
-    """The error for a plan whose fields are missing or of a wrong type."""
+    """The error for a plan with missing fields or fields of a wrong type."""
     return MaintenanceError(
-        f"the {kind} plan is malformed",
-        cause=f"{type(error).__name__}: {error}",
-        fix="plan again; a plan is not meant to be edited",
+        f"The {kind} plan is malformed.",
+        cause=f"{type(error).__name__}: {error}.",
+        fix="Make a new plan, and do not edit it.",
     )

@@ -1,8 +1,8 @@
-"""Files as actions that say how many rows each has, where the log has left that out.
+"""Adds row counts to `add` actions whose statistics have none.
 
-A checkpoint may hold no statistics (`delta.checkpoint.writeStatsAsJson`, `writeStatsAsStruct`), and a commit
-that adds such a file again must say the number all the same: where ids are given out by it, of a file that
-has a deletion vector, and in a table that is compatible with Iceberg. The file's footer knows it.
+A checkpoint may lack statistics (`delta.checkpoint.writeStatsAsJson`, `writeStatsAsStruct`). A commit that
+adds such a file again needs the file's row count in some cases: to assign row ids, for a file with a deletion
+vector, and in a table with Iceberg compatibility. The count is then read from the file's footer.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ _ABSOLUTE = "^(/|[A-Za-z][A-Za-z0-9+.-]*:)"
 
 
 def counted_adds(store: LogStore, files: pa.Table, *, access: DataAccess = TABLE_ONLY) -> list[AddFile]:
-    """Live files (rows of LIVE_FILE_SCHEMA) as actions that count their rows; dataChange is false.
+    """Live files (rows of LIVE_FILE_SCHEMA) as `add` actions with row counts; `dataChange` is false.
 
-    Cost: two or three small reads of each file whose statistics do not count them, side by side on a remote
-    store.
+    Cost: two or three small reads of each file without a row count, in parallel on a remote store.
 
     Raises:
         MissingDataFileError, InvalidTableError, PathEscapeError: a file's footer cannot be read.
@@ -48,33 +47,38 @@ def with_needed_counts(
     origins: Sequence[AddFile] | None = None,
     access: DataAccess = TABLE_ONLY,
 ) -> list[AddFile]:
-    """Files to be added, with their rows where a commit to a table of this definition has to say them.
+    """The `add` actions, with row counts for those that need one in a table of this definition.
 
     Args:
-        store: where the files are.
-        adds: to be committed.
-        protocol, metadata: of the table after the commit.
-        origins: for each of them the file in `store` that it is a copy of; they are there themselves if None.
-        access: where besides the store they may be.
+        store: the store of the files.
+        adds: the actions to commit.
+        protocol, metadata: protocol and metadata of the table after the commit.
+        origins: for each action, the file in `store` that its file is a copy of. None: the files themselves
+            are in `store`.
+        access: the roots outside the store that the files may be in.
 
-    Cost and errors as of `counted_adds`, for those that lack what they need.
+    Cost and errors: as `counted_adds`, for the files that need a row count and have none.
     """
-    all_say = bool(active_compatibility(protocol, metadata))
-    gives_ids = "rowTracking" in (protocol.writer_features or ())
+    all_need_counts = bool(active_compatibility(protocol, metadata))
+    assigns_row_ids = "rowTracking" in (protocol.writer_features or ())
     needed = [
-        all_say or add.deletion_vector is not None or (gives_ids and add.base_row_id is None) for add in adds
+        all_need_counts or add.deletion_vector is not None or (assigns_row_ids and add.base_row_id is None)
+        for add in adds
     ]
     return _counted(store, adds, origins=adds if origins is None else origins, access=access, needed=needed)
 
 
 def uncounted_adds(files: pa.Table, *, without: Container[str]) -> list[AddFile]:
-    """Those of some live files whose rows the log does not count, but for some paths; dataChange is false."""
+    """The live files without a row count in the log, except those with paths in `without`.
+
+    `dataChange` of the actions is false.
+    """
     adds = add_actions(files, data_change=False)
     return [add for add in adds if add.path not in without and physical_records(add) is None]
 
 
 def uncounted_paths(files: pa.Table) -> Iterator[str]:
-    """Which of some live files `counted_adds` opens: the absolute paths; others are in the table anyway."""
+    """The absolute paths of the files that `counted_adds` would open; relative paths are in the table."""
     absolute = files.filter(pc.match_substring_regex(files["path"], _ABSOLUTE))
     for add in add_actions(absolute, data_change=False):
         if physical_records(add) is None:
@@ -90,24 +94,24 @@ def _counted(
     needed: Iterable[bool] | None = None,
 ) -> list[AddFile]:
     counted = list(adds)
-    wanted = [True] * len(counted) if needed is None else needed
-    lacking = [
-        index for index, wants in enumerate(wanted) if wants and physical_records(counted[index]) is None
+    needs_count = [True] * len(counted) if needed is None else needed
+    missing = [
+        index for index, needs in enumerate(needs_count) if needs and physical_records(counted[index]) is None
     ]
-    reads = [partial(count_records, store, origins[index], access=access) for index in lacking]
-    for index, rows in zip(lacking, parallel(store, reads), strict=True):
+    reads = [partial(count_records, store, origins[index], access=access) for index in missing]
+    for index, rows in zip(missing, parallel(store, reads), strict=True):
         add = counted[index]
         counted[index] = replace(add, stats=_with_count(add.stats, rows))
     return counted
 
 
 def _with_count(stats: str | None, rows: int) -> str:
-    """Statistics that say how many rows there are; their other text stays, so that no digit is lost."""
+    """The statistics with a row count. The rest of the JSON text is not parsed, so that no digit is lost."""
     text = (stats or "").strip()
     try:
-        known = orjson.loads(text or "{}")
+        parsed = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
-        known = None
-    if not isinstance(known, dict) or not known or "numRecords" in known:
+        parsed = None
+    if not isinstance(parsed, dict) or not parsed or "numRecords" in parsed:
         return f'{{"numRecords":{rows}}}'
     return f'{{"numRecords":{rows},{text[1:]}'

@@ -36,18 +36,19 @@ class TableOptimizer:
     """The `optimize` part of an open table."""
 
     def __init__(self, table: TableHandle, *, allowed_roots: Sequence[LogStore] = ()) -> None:
-        """Prepare; no request.
+        """Create the object, without a request.
 
         Args:
-            table: the handle.
-            allowed_roots: where absolute paths of the log may lead, as in `Scan`. What a shallow clone shares
-                with its source is read there and written into the clone; nothing is deleted there.
+            table: the table's handle.
+            allowed_roots: directories outside the table that absolute paths in the log may point to, as in
+                `Scan`. Files that a shallow clone shares with its source are read there and rewritten into
+                the clone. Nothing is deleted there.
         """
         self._table = table
         self._allowed_roots = allowed_roots
 
     def __reduce__(self) -> NoReturn:
-        """Raises ConfigurationError, which says what to pass instead."""
+        """Raises ConfigurationError: the object cannot be pickled."""
         raise refuse_pickle(
             "The optimize part of a table",
             "Pass the DeltaTable itself.",
@@ -60,7 +61,7 @@ class TableOptimizer:
         target_size_bytes: int | None = None,
         min_file_size_bytes: int | None = None,
     ) -> CompactionPlan:
-        """What `compact` would do now. Touches no data file."""
+        """The plan of `compact` for the newest version. Reads no data file."""
         self._table.update_incremental()
         return plan_compaction(
             self._table.snapshot,
@@ -78,13 +79,13 @@ class TableOptimizer:
         executor: Executor | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Mapping[str, Any]:
-        """Put small files together; readers see the same rows throughout.
+        """Rewrite small files as fewer large files. Readers always see the same rows.
 
         Args:
             predicate: over partition columns; the whole table when None.
             target_size_bytes: size of a new file; the table's target when None.
-            min_file_size_bytes: smaller files are rewritten; three quarters of the target when None.
-            executor: maps the rewriting; threads of this process when None.
+            min_file_size_bytes: files below this size are rewritten; three quarters of the target when None.
+            executor: runs the rewriting tasks; threads of this process when None.
             commit_properties: provenance, idempotency key and limits of the commit.
 
         Returns:
@@ -111,7 +112,7 @@ class TableOptimizer:
     def plan_purge(
         self, predicate: Expression | str | None = None, *, target_size_bytes: int | None = None
     ) -> PurgePlan:
-        """What `purge` would do now. Touches no data file."""
+        """The plan of `purge` for the newest version. Reads no data file."""
         self._table.update_incremental()
         return plan_purge(self._table.snapshot, predicate=predicate, target_size_bytes=target_size_bytes)
 
@@ -123,19 +124,19 @@ class TableOptimizer:
         executor: Executor | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Mapping[str, Any]:
-        """Write files that have deletion vectors again, without the deleted rows; no row changes.
+        """Rewrite files that have deletion vectors without the deleted rows; no row changes.
 
-        Older versions keep the old files until a vacuum. A second call when nothing was deleted since commits
-        nothing.
+        Older versions still refer to the old files, until a vacuum deletes them. A second call without new
+        deletions commits nothing.
 
         Args:
             predicate: over partition columns; the whole table when None.
             target_size_bytes: size of a new file; the table's target when None.
-            executor: maps the rewriting; threads of this process when None.
+            executor: runs the rewriting tasks; threads of this process when None.
             commit_properties: provenance, idempotency key and limits of the commit.
 
         Returns:
-            Metrics named as delta-spark names those of REORG ... APPLY (PURGE).
+            Metrics, with the names of delta-spark's REORG ... APPLY (PURGE).
 
         Raises:
             ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten, or deleted
@@ -160,17 +161,19 @@ class TableOptimizer:
         files_per_commit: int = FILES_PER_COMMIT,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> BackfillResult:
-        """Give every row of the table an id that it keeps, and turn row tracking on.
+        """Assign a stable row id to every row of the table, and enable row tracking.
 
-        Several commits, none of which changes a row; stopped half way, it goes on when it is called again.
+        Makes several commits, none of which changes a row. After an interruption, the next call continues.
 
         Args:
-            files_per_commit: no commit adds more files again.
-            commit_properties: provenance and limits of the commits; its idempotency key goes with the last.
+            files_per_commit: most files that one commit adds again.
+            commit_properties: provenance and limits of the commits. The last commit records the idempotency
+                key.
 
         Raises:
-            UnsupportedTableFeatureError: row tracking, or what the table has besides, is not written here.
-            ConcurrentModificationError: other writers came in between time and again.
+            UnsupportedTableFeatureError: this writer does not support row tracking, or another feature of
+                the table.
+            ConcurrentModificationError: commits of other writers conflicted repeatedly.
         """
         self._table.update_incremental()
         result = enable_row_tracking(
@@ -185,7 +188,7 @@ class TableOptimizer:
         return result
 
     def number_rows(self, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES) -> BackfillResult:
-        """Give every row of the table an id, without turning row tracking on: see `enable_row_tracking`."""
+        """Assign a row id to every row, without enabling row tracking; see `enable_row_tracking`."""
         self._table.update_incremental()
         return number_rows(
             self._table.snapshot,
@@ -203,7 +206,7 @@ class TableOptimizer:
         min_new_fraction: float = 0.0,
         full: bool = False,
     ) -> ZOrderPlan:
-        """What `z_order` would do now. Touches no data file."""
+        """The plan of `z_order` for the newest version. Reads no data file."""
         self._table.update_incremental()
         return plan_z_order(
             self._table.snapshot,
@@ -226,26 +229,27 @@ class TableOptimizer:
         executor: Executor | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Mapping[str, Any]:
-        """Bring rows that are near each other in some columns into the same files; no row changes.
+        """Rewrite files so that rows with similar values of some columns are in the same files.
 
-        Queries that filter by any of the columns then skip files. A second call when nothing new came
-        commits nothing.
+        No row changes. Queries that filter by any of the columns then skip files. A second call without new
+        files commits nothing.
 
         Args:
-            columns: to order by; two to four work best. They must have statistics.
+            columns: columns to sort by; two to four work best. The columns must have statistics.
             predicate: over partition columns; the whole table when None.
             target_size_bytes: size of a new file; the table's target when None.
-            min_new_fraction: a partition is left alone while a smaller share of its bytes is out of order.
-            full: rewrite partitions that are in order too.
-            memory_limit_bytes: for rows in memory; what needs more goes over disk. See `apply_z_order`.
-            executor: maps the rewriting; threads of this process when None.
+            min_new_fraction: a partition is not rewritten while a smaller fraction of its bytes is unsorted.
+            full: rewrite sorted partitions too.
+            memory_limit_bytes: limit for rows in memory. Larger partitions are sorted on disk. See
+                `apply_z_order`.
+            executor: runs the rewriting tasks; threads of this process when None.
             commit_properties: provenance, idempotency key and limits of the commit.
 
         Returns:
-            Metrics named as delta-spark names them.
+            Metrics, with delta-spark's names.
 
         Raises:
-            ConfigurationError, SchemaError: the table cannot be ordered by these columns.
+            ConfigurationError, SchemaError: the table cannot be sorted by these columns.
             ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten.
         """
         plan = self.plan_z_order(
@@ -275,7 +279,7 @@ class TableOptimizer:
         min_new_fraction: float = 0.0,
         full: bool = False,
     ) -> ClusteringPlan:
-        """What `cluster` would do now. Touches no data file."""
+        """The plan of `cluster` for the newest version. Reads no data file."""
         self._table.update_incremental()
         return plan_clustering(
             self._table.snapshot,
@@ -294,21 +298,23 @@ class TableOptimizer:
         executor: Executor | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Mapping[str, Any]:
-        """Bring rows that are near each other in the table's clustering columns into the same files.
+        """Rewrite files so that rows with similar values of the clustering columns are in the same files.
 
-        No row changes. What was clustered before is left alone or joined with what is new, as delta-spark's
-        OPTIMIZE does; a second call when nothing new came commits nothing.
+        No row changes. Clustered files are not rewritten, or merged with new files, by the rules of
+        delta-spark's OPTIMIZE. A second call without new files commits nothing.
 
         Args:
             target_size_bytes: size of a new file; the table's target when None.
-            min_new_fraction: nothing is done while a smaller share of the table's bytes is not clustered.
-            full: cluster again what other engines clustered, or what was clustered by other columns.
-            memory_limit_bytes: for rows in memory; what needs more goes over disk. See `apply_z_order`.
-            executor: maps the rewriting; threads of this process when None.
+            min_new_fraction: nothing is rewritten while a smaller fraction of the table's bytes is
+                unclustered.
+            full: also rewrite files that other engines clustered, or that were clustered by other columns.
+            memory_limit_bytes: limit for rows in memory. Larger cubes are sorted on disk. See
+                `apply_z_order`.
+            executor: runs the rewriting tasks; threads of this process when None.
             commit_properties: provenance, idempotency key and limits of the commit.
 
         Returns:
-            Metrics named as delta-spark names them.
+            Metrics, with delta-spark's names.
 
         Raises:
             ConfigurationError: the table has no clustering columns (`alter.cluster_by`).

@@ -1,1 +1,1 @@
-"""Policies: rules for many tables in one YAML file, resolved and applied by pure functions."""
+"""Policies: rules for many tables in one YAML file. Pure functions resolve and apply them."""

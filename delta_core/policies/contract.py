@@ -1,6 +1,6 @@
-"""Schema contracts: what each row that is loaded into a table must be, and how its schema may change.
+"""Schema contracts: requirements on each loaded row, and the allowed changes of the table's schema.
 
-A contract is the same object wherever it stands: a YAML file, or the `contract` of a job's parameters.
+A contract has the same form in a YAML file and in the `contract` of a job's parameters.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INNER_TYPES = ("elementType", "keyType", "valueType")
 
 
 class NewColumns(StrEnum):
-    """What becomes of a column that the contract does not have."""
+    """The treatment of a column that is not in the contract."""
 
     REFUSE = "refuse"
     ADD = "add"
@@ -43,7 +43,7 @@ class NewColumns(StrEnum):
 
 
 class MissingColumns(StrEnum):
-    """What becomes of a column of the contract that the data does not have."""
+    """The treatment of a column of the contract that is missing in the data."""
 
     NULL = "null"
     REFUSE = "refuse"
@@ -51,13 +51,13 @@ class MissingColumns(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolution:
-    """Which differences between data, contract and table a load lives with.
+    """The differences between data, contract and table that a load accepts.
 
     Attributes:
-        new_columns: refuse the batch, add the columns to the table, or leave them out.
-        missing_columns: null, which a NOT NULL column never allows, or refuse the batch.
-        widen_types: cast data of a narrower type to the contract's, when no value can change. The
-            table's own types never change.
+        new_columns: refuse the batch, add the columns to the table, or leave the columns out.
+        missing_columns: fill with null, which a NOT NULL column never allows, or refuse the batch.
+        widen_types: cast data of a narrower type to the contract's type, when no value can change. The types
+            of the table never change.
     """
 
     new_columns: NewColumns = NewColumns.REFUSE
@@ -67,15 +67,15 @@ class Evolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """A contract that was checked.
+    """A validated contract.
 
     Attributes:
-        columns: their order is that of a new table; a description is the column's comment there. None
-            when the contract names none: then the table's own columns count.
-        constraints: (name, SQL predicate) that each row must pass; null passes.
-        evolution: which drift is allowed; None when the contract does not say.
-        exact_string: whether text is refused that its column's type would round or cut.
-        show_rows: whether an error may show rows that break the contract.
+        columns: the columns. A new table has them in this order, with the descriptions as column comments.
+            None when the contract names no columns: the table's columns apply.
+        constraints: pairs of a name and a SQL predicate that each row must pass; null passes.
+        evolution: the allowed drift; None when the contract does not specify it.
+        exact_string: whether to refuse strings that the column's type would round or truncate.
+        show_rows: whether an error may show rows that violate the contract.
     """
 
     columns: StructType | None = None
@@ -86,11 +86,11 @@ class Contract:
 
     @property
     def rules(self) -> Evolution:
-        """The evolution that holds: what is not said is refused."""
+        """The evolution that applies. Without one, every drift is refused except missing nullable columns."""
         return self.evolution or Evolution()
 
 
-def _listed(value: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -117,8 +117,8 @@ class _Evolution(_Section):
 
 
 class _Contract(_Section):
-    columns: Annotated[tuple[_Column, ...], BeforeValidator(_listed)] = ()
-    constraints: Annotated[tuple[_Constraint, ...], BeforeValidator(_listed)] = ()
+    columns: Annotated[tuple[_Column, ...], BeforeValidator(_as_tuple)] = ()
+    constraints: Annotated[tuple[_Constraint, ...], BeforeValidator(_as_tuple)] = ()
     evolution: _Evolution | None = None
     exact_string: bool = True
     show_rows: bool = True
@@ -128,7 +128,7 @@ def load_contract(path: Path | str) -> Contract:
     """Read a contract from a YAML file.
 
     Raises:
-        ConfigurationError: unreadable, not YAML, an unknown key, a bad value.
+        ConfigurationError: the file is unreadable or not YAML, a key is unknown, or a value is not valid.
     """
     source = str(path)
     document = parse_mapping(
@@ -136,21 +136,21 @@ def load_contract(path: Path | str) -> Contract:
         source=source,
         what=_WHAT,
         keys="columns, constraints, evolution, exact_string and show_rows",
-        when_large="describe fewer columns",
+        when_large="Describe fewer columns.",
     )
     return parse_contract(document, source=source)
 
 
 def parse_contract(document: Mapping[str, Any], *, source: str = "the job's parameters") -> Contract:
-    """A contract from its object form; `source` is what messages call where it came from.
+    """Parse a contract from its object form; `source` names its origin in messages.
 
     Raises:
-        ConfigurationError: names every key that is not known or has a bad value.
+        ConfigurationError: a key is unknown or a value is not valid. The error names all such keys.
     """
-    # A section without a value says nothing, as in a YAML file with only comments below a key.
-    said = {key: value for key, value in document.items() if value is not None}
+    # A key without a value counts as missing, as in a YAML file with only comments below a key.
+    present = {key: value for key, value in document.items() if value is not None}
     try:
-        model = _Contract.model_validate(said)
+        model = _Contract.model_validate(present)
     except ValidationError as error:
         problems = validation_problems(error)
         raise _invalid(
@@ -158,7 +158,7 @@ def parse_contract(document: Mapping[str, Any], *, source: str = "the job's para
         ) from error
     repeated = _repeated([item.name for item in model.constraints])
     if repeated is not None:
-        raise _invalid(source, "constraints", f"the name {repeated!r} stands twice")
+        raise _invalid(source, "constraints", f"The name {repeated!r} is used twice.")
     evolution = model.evolution
     return Contract(
         columns=_columns(model.columns, source),
@@ -176,12 +176,12 @@ def parse_contract(document: Mapping[str, Any], *, source: str = "the job's para
 
 
 def schema_of_columns(columns: Sequence[Mapping[str, Any]]) -> StructType:
-    """The schema of columns given as objects with `name`, `type` and, where wanted, the other keys.
+    """The schema of columns given as objects with `name`, `type` and the other, optional keys.
 
-    A type is a name as Delta or SQL spells it, or a nested type in the schema's JSON form.
+    A type is a name in Delta's or SQL's spelling, or a nested type in the JSON form of a schema.
 
     Raises:
-        SchemaError: a type does not exist, or two columns have one name.
+        SchemaError: a type does not exist, or two columns have the same name.
     """
     fields = []
     for column in columns:
@@ -195,7 +195,7 @@ def schema_of_columns(columns: Sequence[Mapping[str, Any]]) -> StructType:
             }
         )
     schema = schema_from_json(json.dumps({"type": "struct", "fields": fields}))
-    # Whether a name may hold a blank is the table's to say: with column mapping it may.
+    # A name may contain a blank when the table has column mapping, which is not known here.
     validate_schema(schema, column_mapping=True)
     return schema
 
@@ -210,7 +210,7 @@ def _columns(columns: Sequence[_Column], source: str) -> StructType | None:
 
 
 def _delta_type(node: Any) -> Any:
-    """A type with its SQL names, at every depth, in Delta's spelling."""
+    """The type with SQL type names, at every depth, replaced by Delta's names."""
     if isinstance(node, str):
         folded = re.sub(r"\s+", "", node.casefold())
         if folded in ("decimal", "numeric"):
@@ -226,14 +226,14 @@ def _delta_type(node: Any) -> Any:
 
 
 def _delta_field(field: Any) -> Any:
-    """A struct's field; what it leaves out is as in a contract's column."""
+    """A struct's field. The defaults of missing keys are those of a contract's column."""
     if not isinstance(field, dict):
         return field
     return {"nullable": True, "metadata": {}, **field, "type": _delta_type(field.get("type"))}
 
 
 def _repeated(names: Sequence[str]) -> str | None:
-    """A name that stands twice; Delta compares the names of constraints without case."""
+    """A name that is used twice. Delta compares the names of constraints without case."""
     seen: set[str] = set()
     for name in names:
         if name.casefold() in seen:
@@ -244,7 +244,7 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 def _invalid(source: str, key: str, cause: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the contract in {source} is not valid at {key}",
+        f"The contract in {source} is not valid at {key}.",
         cause=cause,
-        fix="docs/contracts.md lists the keys of a contract",
+        fix="See docs/contracts.md for the keys of a contract.",
     )

@@ -1,4 +1,4 @@
-"""Drift: how data, or a table, differs from a contract, and which differences the contract allows. Pure."""
+"""Drift: the differences between data, or a table, and a contract, and which of them are allowed. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from delta_core.table_features.enablement import CONSTRAINT_PREFIX
 
 
 class Change(StrEnum):
-    """The kinds of differences."""
+    """The kinds of difference."""
 
     NEW_COLUMN = "new_column"
     MISSING_COLUMN = "missing_column"
@@ -40,9 +40,9 @@ class SchemaChange:
 
     Attributes:
         column: the column's path (`address.city`, `tags.element`), or the constraint's name.
-        expected: what the contract says; None when it says nothing.
-        found: what there is; None when there is nothing.
-        allowed: whether a load may go on in spite of it.
+        expected: the contract's definition; None when the contract has none.
+        found: the definition in the data or the table; None when the column is missing.
+        allowed: whether a load may continue despite the difference.
         why: the reason for `allowed`.
     """
 
@@ -54,9 +54,9 @@ class SchemaChange:
     why: str
 
     def __str__(self) -> str:
-        there = "is not there" if self.found is None else f"is {self.found}"
-        wanted = "" if self.expected is None else f", the contract says {self.expected}"
-        return f"{self.column} {there}{wanted} ({self.change}: {self.why})"
+        actual = "is missing" if self.found is None else f"is {self.found}"
+        expected = "" if self.expected is None else f", the contract requires {self.expected}"
+        return f"{self.column} {actual}{expected} ({self.change}: {self.why})"
 
     def to_json(self) -> dict[str, Any]:
         """The difference as a JSON object."""
@@ -72,7 +72,7 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftReport:
-    """Every difference, in the order of the contract's columns; the order of columns itself is none."""
+    """All differences, in the order of the contract's columns. The order of columns is not compared."""
 
     changes: tuple[SchemaChange, ...] = ()
 
@@ -94,13 +94,14 @@ class DriftReport:
 def drift(
     contract: Contract, found: StructType, table: StructType | None = None, *, merge_schema: bool = False
 ) -> DriftReport:
-    """What stands between a batch and its load.
+    """The differences between a batch and its contract or table.
 
     Args:
-        contract: its columns, or else the table's, are what is expected.
-        found: the schema of the rows. Nullability is not looked at: the rows are.
-        table: the schema of the table that is written to; None when it is new or gets the rows' schema.
-        merge_schema: the load may add columns to the table, whatever the contract says.
+        contract: the expected columns; the table's columns when the contract has none.
+        found: the schema of the rows. Its nullability is ignored, because the load checks the rows for nulls.
+        table: the schema of the target table; None when the table is new or is overwritten with the rows'
+            schema.
+        merge_schema: the load may add columns to the table, regardless of the contract.
     """
     expected = contract.columns or table
     if expected is None:
@@ -113,10 +114,10 @@ def drift(
 
 
 def written_schema(contract: Contract, found: StructType, table: StructType | None = None) -> StructType:
-    """The schema that rows of `found` are given for writing, once their drift is allowed.
+    """The schema with which rows of `found` are written, when their drift is allowed.
 
-    The contract's columns (the table's, when it names none), and after them the new ones when the
-    contract adds them. A new column of nothing but null has no type and is left out.
+    It has the contract's columns (the table's, when the contract has none), and after them new columns when
+    the contract adds new columns. A new column with only nulls has no type and is left out.
     """
     expected = contract.columns or table
     if expected is None:
@@ -127,12 +128,12 @@ def written_schema(contract: Contract, found: StructType, table: StructType | No
 
 
 def table_drift(contract: Contract, schema: StructType, configuration: Mapping[str, str]) -> DriftReport:
-    """How a table differs from the contract that is to hold for it.
+    """The differences between a table and its contract.
 
     Args:
-        contract: what is expected.
+        contract: the contract.
         schema: the table's schema.
-        configuration: the table's properties, among them its CHECK constraints.
+        configuration: the table's properties, which include its CHECK constraints.
     """
     changes: list[SchemaChange] = []
     if contract.columns is not None:
@@ -156,20 +157,20 @@ def _compare_structs(
                 None,
                 str(field.data_type),
                 allowed=False,
-                why="names are compared without case, so two columns have one name",
+                why="names are compared without case, so two columns have the same name",
             )
         present.setdefault(field.name.casefold(), field)
     for field in expected:
-        given = present.get(field.name.casefold())
+        data_field = present.get(field.name.casefold())
         known = None if table is None else table.find(field.name)
-        if given is None:
+        if data_field is None:
             yield _missing(field, prefix, rules, known)
             continue
-        if given.name != field.name:
-            yield _case(prefix, field, given)
+        if data_field.name != field.name:
+            yield _case(prefix, field, data_field)
         yield from _compare(
             field.data_type,
-            given.data_type,
+            data_field.data_type,
             prefix + field.name,
             rules,
             None if known is None else known.data_type,
@@ -217,12 +218,12 @@ def _new(field: StructField, prefix: str, rules: Evolution, table: StructField |
         allowed, why = False, "new columns are refused"
     elif rules.new_columns is NewColumns.IGNORE:
         allowed, why = True, "new columns are left out"
-    elif table is not None and _unfit(table.data_type, field.data_type, rules):
+    elif table is not None and _is_incompatible(table.data_type, field.data_type, rules):
         allowed, why = False, f"the table has the column as {table.data_type}, and its types never change"
     elif table is not None:
-        allowed, why = True, "the table has the column from an earlier batch"
+        allowed, why = True, "an earlier batch added the column to the table"
     elif field.data_type == VOID:
-        allowed, why = True, "it holds nothing but null, so it has no type and is left out"
+        allowed, why = True, "the column has only nulls, so it has no type and is left out"
     else:
         allowed, why = True, "new columns are added to the table"
     return _change(
@@ -230,13 +231,13 @@ def _new(field: StructField, prefix: str, rules: Evolution, table: StructField |
     )
 
 
-def _unfit(table: DataType, found: DataType, rules: Evolution) -> bool:
+def _is_incompatible(table: DataType, found: DataType, rules: Evolution) -> bool:
     return any(not change.allowed for change in _compare(table, found, "", rules, None))
 
 
 def _without_unknown_void(found: StructType, expected: StructType) -> StructType:
-    """The data's schema without new fields that hold nothing but null, nested ones too."""
-    kept: list[StructField] = []
+    """The data's schema without new fields that have only nulls, also nested ones."""
+    fields: list[StructField] = []
     for field in found:
         known = expected.find(field.name)
         data_type = field.data_type
@@ -246,8 +247,8 @@ def _without_unknown_void(found: StructType, expected: StructType) -> StructType
                 data_type, inner if isinstance(inner, StructType) else StructType(())
             )
         if known is not None or data_type not in (VOID, StructType(())):
-            kept.append(replace(field, data_type=data_type))
-    return StructType(tuple(kept))
+            fields.append(replace(field, data_type=data_type))
+    return StructType(tuple(fields))
 
 
 # ---------------------------------------------------------------- the contract against the table
@@ -256,7 +257,7 @@ def _without_unknown_void(found: StructType, expected: StructType) -> StructType
 def _against_table(
     columns: StructType, table: StructType, prefix: str, rules: Evolution, *, adds: bool
 ) -> Iterator[SchemaChange]:
-    """What keeps rows that satisfy the contract out of the table."""
+    """The differences because of which the table refuses rows that satisfy the contract."""
     for field in columns:
         path = prefix + field.name
         known = table.find(field.name)
@@ -267,8 +268,10 @@ def _against_table(
         match field.data_type, known.data_type:
             case (StructType() as inner, StructType() as inner_known):
                 yield from _against_table(inner, inner_known, f"{path}.", rules, adds=adds)
-            case (wanted, held) if wanted != held and not (held == VOID and adds):
-                yield from _table_type(wanted, held, path, rules)
+            case (contract_type, table_type) if contract_type != table_type and not (
+                table_type == VOID and adds
+            ):
+                yield from _table_type(contract_type, table_type, path, rules)
     for field in table:
         if columns.find(field.name) is None and not field.nullable:
             yield _change(
@@ -277,13 +280,15 @@ def _against_table(
                 None,
                 _declared(field),
                 allowed=False,
-                why="the table's column is NOT NULL and the contract does not have it",
+                why="the table's column is NOT NULL and is not in the contract",
             )
 
 
-def _table_type(wanted: DataType, held: DataType, path: str, rules: Evolution) -> Iterator[SchemaChange]:
-    """A leaf, or a container whose innards differ, as one difference at the deepest place."""
-    for change in _compare(held, wanted, path, rules, None):
+def _table_type(
+    contract_type: DataType, table_type: DataType, path: str, rules: Evolution
+) -> Iterator[SchemaChange]:
+    """The type differences at the deepest paths: of a leaf, or inside an array or a map."""
+    for change in _compare(table_type, contract_type, path, rules, None):
         if change.change is Change.TYPE_CHANGED:
             yield _change(
                 change.column,
@@ -315,19 +320,19 @@ def _table_structs(
         match field.data_type, known.data_type:
             case (StructType() as inner, StructType() as inner_known):
                 yield from _table_structs(inner, inner_known, f"{path}.", rules)
-            case (wanted, held) if wanted != held:
-                yield from _table_type(wanted, held, path, rules)
+            case (contract_type, table_type) if contract_type != table_type:
+                yield from _table_type(contract_type, table_type, path, rules)
     for field in table:
         if columns.find(field.name) is None:
-            yield _unknown_to_contract(field, prefix, rules)
+            yield _not_in_contract(field, prefix, rules)
 
 
 def _nullability(path: str, field: StructField, known: StructField, *, adds: bool) -> SchemaChange:
     if known.nullable:
         why = (
-            "a column that was added is null in the rows from before; loads check the others"
+            "an added column is null in older rows; loads check the newer rows"
             if adds
-            else "the table may hold null where the contract promises a value"
+            else "the table may contain null, which the contract does not allow"
         )
         allowed = adds
     else:
@@ -337,9 +342,9 @@ def _nullability(path: str, field: StructField, known: StructField, *, adds: boo
     )
 
 
-def _unknown_to_contract(field: StructField, prefix: str, rules: Evolution) -> SchemaChange:
+def _not_in_contract(field: StructField, prefix: str, rules: Evolution) -> SchemaChange:
     if not field.nullable:
-        allowed, why = False, "the column is NOT NULL and the contract does not have it"
+        allowed, why = False, "the column is NOT NULL and is not in the contract"
     elif rules.new_columns is NewColumns.REFUSE:
         allowed, why = False, "new columns are refused"
     elif rules.new_columns is NewColumns.ADD:
@@ -352,59 +357,71 @@ def _unknown_to_contract(field: StructField, prefix: str, rules: Evolution) -> S
 def _constraints(
     contract: Contract, schema: StructType, configuration: Mapping[str, str]
 ) -> Iterator[SchemaChange]:
-    held = {
-        key.removeprefix(CONSTRAINT_PREFIX).casefold(): text
-        for key, text in configuration.items()
+    table_type = {
+        key.removeprefix(CONSTRAINT_PREFIX).casefold(): predicate
+        for key, predicate in configuration.items()
         if key.startswith(CONSTRAINT_PREFIX)
     }
-    # A table that lacks a column of the contract has been told so; its constraints are judged as they are.
+    # Missing columns are reported separately, so constraints are resolved against the contract's columns.
     known = schema if contract.columns is None else contract.columns
-    for name, text in contract.constraints:
+    for name, predicate in contract.constraints:
         try:
-            wanted = to_spark_sql(resolve(parse_predicate(text, known), known))
+            contract_type = to_spark_sql(resolve(parse_predicate(predicate, known), known))
         except ExpressionError as error:
             yield _change(
-                name, Change.CONSTRAINT_INVALID, text, None, allowed=False, why=error.cause or error.problem
+                name,
+                Change.CONSTRAINT_INVALID,
+                predicate,
+                None,
+                allowed=False,
+                why=error.cause or error.problem,
             )
             continue
-        found = held.get(name.casefold())
+        found = table_type.get(name.casefold())
         if found is None:
             yield _change(
                 name,
                 Change.CONSTRAINT_MISSING_ON_TABLE,
-                text,
+                predicate,
                 None,
                 allowed=True,
-                why="loads under the contract check it, other writers do not",
+                why="loads with the contract check the constraint, other writers do not",
             )
-        elif _normal(found, schema) != wanted:
-            yield _change(name, Change.CONSTRAINT_CHANGED, text, found, allowed=True, why="loads check both")
+        elif _normal(found, schema) != contract_type:
+            yield _change(
+                name,
+                Change.CONSTRAINT_CHANGED,
+                predicate,
+                found,
+                allowed=True,
+                why="loads check both predicates",
+            )
 
 
-def _normal(text: str, schema: StructType) -> str:
+def _normal(predicate: str, schema: StructType) -> str:
     try:
-        return to_spark_sql(resolve(parse_predicate(text, schema), schema))
+        return to_spark_sql(resolve(parse_predicate(predicate, schema), schema))
     except ExpressionError:
-        return text
+        return predicate
 
 
-# ---------------------------------------------------------------- both
+# ---------------------------------------------------------------- shared helpers
 
 
 def _widening(found: DataType, expected: DataType, rules: Evolution) -> tuple[bool, str]:
     if not widens_losslessly(found, expected):
-        return False, f"{found} does not become {expected} without changing values"
+        return False, f"{found} cannot be cast to {expected} without changing values"
     if not rules.widen_types:
-        return False, "types are not widened"
-    return True, f"values are cast to {expected}, which changes none"
+        return False, "widen_types is false"
+    return True, f"values are cast to {expected} without a change of value"
 
 
-def _case(prefix: str, field: StructField, given: StructField) -> SchemaChange:
+def _case(prefix: str, field: StructField, data_field: StructField) -> SchemaChange:
     return _change(
         prefix + field.name,
         Change.CASE_CHANGED,
         field.name,
-        given.name,
+        data_field.name,
         allowed=True,
         why="names are compared without case",
     )

@@ -1,4 +1,4 @@
-"""Reading a policy file. What is wrong with it is said by file, key, cause and fix."""
+"""Reading a policy file. Errors name the file, the key, the cause and the fix."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _WHAT = "policy file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """A policy file that was checked.
+    """A validated policy file.
 
     Attributes:
-        source: where it came from, for messages.
-        document: what it says, variables replaced; only what was written, no defaults.
-        model: the same, typed.
+        source: the origin of the document, for messages.
+        document: the content with variables replaced and without defaults.
+        model: the content as a typed model.
     """
 
     source: str
@@ -40,14 +40,15 @@ class Policies:
 
 
 def load_policies(path: Path | str, *, environment: Mapping[str, str] | None = None) -> Policies:
-    """Read and check a file.
+    """Read and check a policy file.
 
     Args:
         path: the YAML file.
-        environment: values for `${NAME}` in texts; the process's environment when None.
+        environment: values for `${NAME}` in strings; the process's environment when None.
 
     Raises:
-        ConfigurationError: unreadable, not YAML, an unknown key, a bad value, an unset variable.
+        ConfigurationError: the file is unreadable or not YAML, a key is unknown, a value is not valid, or a
+            variable is not set.
     """
     data = read_file(path, what=_WHAT)
     return parse_policies(data, source=str(path), environment=environment)
@@ -56,9 +57,9 @@ def load_policies(path: Path | str, *, environment: Mapping[str, str] | None = N
 def parse_policies(
     text: str | bytes, *, source: str = "<text>", environment: Mapping[str, str] | None = None
 ) -> Policies:
-    """`load_policies` for text; `source` is what messages call it."""
+    """`load_policies` for YAML text; `source` names its origin in messages."""
     document = parse_mapping(
-        text, source=source, what=_WHAT, keys="defaults, patterns and tables", when_large="use patterns"
+        text, source=source, what=_WHAT, keys="defaults, patterns and tables", when_large="Use patterns."
     )
     values = os.environ if environment is None else environment
     expanded = _expanded(document, values, source, "")
@@ -67,15 +68,15 @@ def parse_policies(
     except ValidationError as error:
         problems = validation_problems(error)
         raise ConfigurationError(
-            f"the policy file {source!r} is not valid at {problems[0][0]}",
+            f"The policy file {source!r} is not valid at {problems[0][0]}.",
             cause="; ".join(f"{key}: {cause}" for key, cause in problems),
-            fix="compare with dags/config/tables.yaml, which uses every key",
+            fix="Compare the file with dags/config/tables.yaml, which uses every key.",
         ) from error
     return Policies(source=source, document=expanded, model=model)
 
 
 def _expanded(value: Any, environment: Mapping[str, str], source: str, at: str) -> Any:
-    """The value with every `${NAME}` in its texts replaced."""
+    """The value with every `${NAME}` in its strings replaced."""
     if isinstance(value, dict):
         return {
             key: _expanded(item, environment, source, f"{at}.{key}" if at else key)
@@ -90,9 +91,9 @@ def _expanded(value: Any, environment: Mapping[str, str], source: str, at: str) 
         name = match.group(1)
         if name not in environment:
             raise ConfigurationError(
-                f"the policy file {source!r} is not valid at {at}",
-                cause=f"the environment variable {name} is not set",
-                fix=f"set {name}, or write the value into the file",
+                f"The policy file {source!r} is not valid at {at}.",
+                cause=f"The environment variable {name} is not set.",
+                fix=f"Set {name}, or write the value into the file.",
             )
         return environment[name]
 
@@ -100,8 +101,8 @@ def _expanded(value: Any, environment: Mapping[str, str], source: str, at: str) 
 
 
 def _tuples(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Lists where the strict model has tuples; None for an empty section means nothing was said."""
-    said = {key: value for key, value in document.items() if value is not None}
-    if isinstance(said.get("patterns"), list):
-        said["patterns"] = tuple(said["patterns"])
-    return said
+    """The document with tuples for lists, as the strict model needs, and without empty sections."""
+    sections = {key: value for key, value in document.items() if value is not None}
+    if isinstance(sections.get("patterns"), list):
+        sections["patterns"] = tuple(sections["patterns"])
+    return sections

@@ -1,4 +1,4 @@
-"""What a policy file may say. Each section is optional; what is left out comes from the level below."""
+"""The model of a policy file. Each section is optional; missing settings come from the level below."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _tuple(value: Any) -> Any:
 
 
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0)]
-"""A size: a number of bytes, or text such as `128mb`."""
+"""A size: a number of bytes, or a string such as `128mb`."""
 
 
 class _Section(BaseModel):
@@ -27,7 +27,7 @@ class _Section(BaseModel):
 
 
 class CompactionPolicy(_Section):
-    """When and how small files are put together."""
+    """When and how small files are compacted."""
 
     enabled: bool = True
     target_size_bytes: Bytes | None = None
@@ -35,14 +35,14 @@ class CompactionPolicy(_Section):
 
 
 class CheckpointPolicy(_Section):
-    """When a checkpoint is written; without an interval the table's own counts."""
+    """When a checkpoint is written. Without an interval, the table's interval applies."""
 
     enabled: bool = True
     interval: Annotated[int, Field(ge=1)] | None = None
 
 
 class VacuumPolicy(_Section):
-    """When unneeded files are deleted, and whether that is only planned."""
+    """When unneeded files are deleted, and whether the deletion is only planned."""
 
     enabled: bool = True
     retention_hours: Annotated[float, Field(ge=0)] | None = None
@@ -52,9 +52,9 @@ class VacuumPolicy(_Section):
 
 
 class ClusteringPolicy(_Section):
-    """By which columns rows are put into Z-order, and from which share of new bytes.
+    """The columns to Z-order rows by, and the share of new bytes from which the order is renewed.
 
-    A table that has clustering columns of its own is clustered by these.
+    A table with clustering columns is clustered by its clustering columns instead.
     """
 
     enabled: bool = True
@@ -63,7 +63,7 @@ class ClusteringPolicy(_Section):
 
 
 class MaintenancePolicy(_Section):
-    """Everything that can be set for a table, for a pattern, or as a default."""
+    """The settings of a table, of a pattern, or of the defaults."""
 
     compaction: CompactionPolicy = CompactionPolicy()
     checkpoint: CheckpointPolicy = CheckpointPolicy()
@@ -72,7 +72,7 @@ class MaintenancePolicy(_Section):
     schedule: str | None = None
 
     def rules(self) -> MaintenanceRules:
-        """The policy in the form in which a `plan` job takes it."""
+        """The policy in the form of a `plan` job's parameter."""
         return MaintenanceRules(
             compaction_enabled=self.compaction.enabled,
             compaction_min_small_files=self.compaction.min_small_files,
@@ -102,7 +102,7 @@ class TablePolicy(MaintenancePolicy):
 
 
 class PolicyFile(_Section):
-    """A whole file: `defaults`, then `patterns` in order, then `tables` by name."""
+    """The whole file: `defaults`, then `patterns` in order, then `tables` by name."""
 
     defaults: MaintenancePolicy = MaintenancePolicy()
     patterns: tuple[PatternPolicy, ...] = ()

@@ -1,4 +1,4 @@
-"""Which policy holds for a table: defaults, then matching patterns in order, then the table's own entry."""
+"""The policy that applies to a table: defaults, then matching patterns in order, then the table's entry."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ResolvedPolicy:
     """The policy of one table.
 
     Attributes:
-        name: its name in the file; the URI for a table without an entry.
-        sources: for each key that the file sets, the level that won: `defaults`, `patterns[0]`, `tables.x`.
+        name: the table's name in the file; the URI for a table without an entry.
+        sources: for each key, the level that set it: `defaults`, `patterns[0]`, `tables.x`.
     """
 
     name: str
@@ -36,7 +36,7 @@ class ResolvedPolicy:
 
     @property
     def schedule(self) -> str | None:
-        """When maintenance runs; None leaves it to the caller."""
+        """When maintenance runs; None leaves the schedule to the caller."""
         return self.policy.schedule
 
     @property
@@ -60,7 +60,7 @@ class ResolvedPolicy:
         return self.policy.clustering
 
     def rules(self) -> MaintenanceRules:
-        """The policy in the form in which a `plan` job takes it."""
+        """The policy in the form of a `plan` job's parameter."""
         return self.policy.rules()
 
     def to_json(self) -> dict[str, Any]:
@@ -77,10 +77,10 @@ class ResolvedPolicy:
 def resolve(policies: Policies, table: str) -> ResolvedPolicy:
     """The policy for a table, by its name in the file or by its URI. Pure.
 
-    A table without an entry has the defaults and what matches its URI.
+    A table without an entry has the defaults and the settings of the patterns that match its URI.
 
     Raises:
-        ConfigurationError: settings of several levels do not go together.
+        ConfigurationError: settings of several levels contradict each other.
     """
     name, uri = _identify(policies, table)
     merged: dict[str, Any] = {}
@@ -88,16 +88,16 @@ def resolve(policies: Policies, table: str) -> ResolvedPolicy:
     _merge(merged, policies.document.get("defaults") or {}, "defaults", sources)
     for index, pattern in enumerate(policies.document.get("patterns") or ()):
         if any(fnmatchcase(candidate, pattern["match"]) for candidate in (name, uri)):
-            said = {key: value for key, value in pattern.items() if key != "match"}
-            _merge(merged, said, f"patterns[{index}]", sources)
+            settings = {key: value for key, value in pattern.items() if key != "match"}
+            _merge(merged, settings, f"patterns[{index}]", sources)
     own = (policies.document.get("tables") or {}).get(name) or {}
-    said = {key: value for key, value in own.items() if key != "uri"}
-    _merge(merged, said, f"tables.{name}", sources)
+    settings = {key: value for key, value in own.items() if key != "uri"}
+    _merge(merged, settings, f"tables.{name}", sources)
     try:
         policy = MaintenancePolicy.model_validate(merged)
     except ValueError as error:
         raise ConfigurationError(
-            f"the settings for {name!r} in {policies.source!r} do not go together", cause=str(error)
+            f"The settings for {name!r} in {policies.source!r} contradict each other.", cause=f"{error}."
         ) from error
     return ResolvedPolicy(name=name, uri=uri, policy=policy, sources=sources)
 
@@ -111,9 +111,9 @@ def _identify(policies: Policies, table: str) -> tuple[str, str]:
     entry = policies.model.tables.get(table)
     if entry is not None:
         return table, entry.uri
-    wanted = _canonical(table)
+    canonical_uri = _canonical(table)
     for name, candidate in policies.model.tables.items():
-        if _canonical(candidate.uri) == wanted:
+        if _canonical(candidate.uri) == canonical_uri:
             return name, candidate.uri
     return table, table
 
@@ -126,9 +126,13 @@ def _canonical(uri: str) -> str:
 
 
 def _merge(
-    target: dict[str, Any], said: Mapping[str, Any], source: str, sources: dict[str, str], prefix: str = ""
+    target: dict[str, Any],
+    settings: Mapping[str, Any],
+    source: str,
+    sources: dict[str, str],
+    prefix: str = "",
 ) -> None:
-    for key, value in said.items():
+    for key, value in settings.items():
         path = f"{prefix}{key}"
         if isinstance(value, Mapping):
             section = target.setdefault(key, {})

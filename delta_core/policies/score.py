@@ -1,4 +1,4 @@
-"""Scoring: which tables need maintenance most, by their policies. Pure."""
+"""Scoring of tables: which tables need maintenance most according to their policies. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TableScore:
     """One table's decisions, each with its reason.
 
     Attributes:
-        urgency: the greatest urgency of a verb that is due; 0.0 when none is.
+        urgency: the greatest urgency of a due verb; 0.0 when no verb is due.
     """
 
     name: str
@@ -24,7 +24,7 @@ class TableScore:
 
     @property
     def urgency(self) -> float:
-        """How far over its limit the most urgent verb is."""
+        """The urgency of the most urgent due verb: how far it is over its limit."""
         return max((decision.urgency for decision in self.decisions if decision.due), default=0.0)
 
     @property
@@ -44,10 +44,10 @@ class TableScore:
 
 
 def score(policy: ResolvedPolicy, health: TableHealth) -> TableScore:
-    """Decide for one table."""
+    """Decide which verbs are due for one table."""
     return TableScore(name=policy.name, uri=policy.uri, decisions=decide(health, policy.rules()))
 
 
 def rank(scores: Iterable[TableScore]) -> tuple[TableScore, ...]:
-    """The tables with the most urgent first; ties by name."""
+    """The tables sorted by urgency, most urgent first, and then by name."""
     return tuple(sorted(scores, key=lambda item: (-item.urgency, item.name)))

@@ -1,4 +1,4 @@
-"""The files of a checkpoint's row groups, decoded column by column when they are asked for."""
+"""The files of a checkpoint's row groups. Columns are decoded on demand."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from delta_core.replay.map_strings import (
 from delta_core.replay.parsed_statistics import statistics_to_json
 from delta_core.replay.tail import LIVE_JSON_KEYS
 
-# Read together when a chunk is opened: identity, partition and size answer most questions.
+# Decoded together when a chunk is opened, since most operations need path, partition or size.
 EAGER_COLUMNS = ("path", "partition_values", "size_bytes")
 
 _DELETION_VECTOR_LEAVES = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
 
 _Rows = range | npt.NDArray[np.int64] | None
-"""Rows of a row group: a run of them, some of them by number, or all (None)."""
+"""Rows of a row group: a range, row numbers, or all rows (None)."""
 
 
-def _chosen(rows: npt.NDArray[np.int64]) -> _Rows:
-    # Writers put the other actions before or after the files, so the files are nearly always one run.
+def _as_range(rows: npt.NDArray[np.int64]) -> _Rows:
+    # Writers put other actions before or after the files, so the files are usually one range.
     if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
         return range(int(rows[0]), int(rows[-1]) + 1)
     return rows
@@ -56,7 +56,7 @@ def checkpoint_chunks(part: CheckpointPart, row_group: int) -> list[FileChunk]:
     """The files of one row group. Decodes EAGER_COLUMNS.
 
     Raises:
-        CorruptLogError: they cannot be decoded, or a size is missing or negative.
+        CorruptLogError: the columns cannot be decoded, or a size is missing or negative.
     """
     shared = _RowGroup(part, row_group)
     return [chunk for index in range(shared.num_runs) if (chunk := CheckpointChunk(shared, index)).num_rows]
@@ -65,26 +65,26 @@ def checkpoint_chunks(part: CheckpointPart, row_group: int) -> list[FileChunk]:
 def stream_column(
     chunks: Sequence[FileChunk], name: str, *, rows: int
 ) -> Iterator[tuple[FileChunk, pa.Array]]:
-    """A column of some chunks, piece by piece; what has to be decoded for it is not kept.
+    """A column of some chunks, piece by piece. Newly decoded data is not kept in memory.
 
-    For large columns that are looked at once: the texts of a million files' statistics take 300 MB.
+    For large columns that are needed once: the statistics of a million files take 300 MB as JSON.
 
     Args:
-        chunks: in the order of a set of files.
-        name: in LIVE_FILE_SCHEMA.
-        rows: how long a piece may be.
+        chunks: the chunks, in the order of a set of files.
+        name: the name of a column of LIVE_FILE_SCHEMA.
+        rows: the maximum number of rows of a piece.
 
     Yields:
-        A chunk, and what comes next of its column; every row of every chunk once, in order.
+        A chunk and the next piece of its column: every row of every chunk once, in order.
 
     Raises:
-        CorruptLogError: it cannot be decoded.
+        CorruptLogError: the column cannot be decoded.
     """
     for group, run in groupby(chunks, key=lambda chunk: getattr(chunk, "row_group", None)):
         members = list(run)
         if group is None or group.has("stats_parsed") or not group.has(name):
             for chunk in members:
-                values = chunk.passing(name)
+                values = chunk.uncached_column(name)
                 for start in range(0, len(values), rows):
                     yield chunk, values.slice(start, rows)
             continue
@@ -95,7 +95,7 @@ def stream_column(
 
 
 class _RowGroup:
-    """A row group's rows in runs; a column is decoded for all of them when it is first asked for."""
+    """The rows of a row group in runs. A column is decoded for all runs when it is first needed."""
 
     def __init__(self, part: CheckpointPart, row_group: int) -> None:
         self.part = part
@@ -111,64 +111,65 @@ class _RowGroup:
             self._columns[name] = [self._field(rows, name) for rows in runs]
 
     def has(self, name: str) -> bool:
-        """Whether the file has the column."""
+        """True when the file has the column."""
         return self.part.has(f"add.{_leaf(name)}")
 
     def column(self, name: str, index: int) -> pa.Array:
-        """One column of one run, as the file has it; rows of other actions are null."""
+        """One column of one run, as stored in the file; rows of other actions are null."""
         with self._lock:
-            # Released already: a chunk that failed on the way asks again, and must fail the same way.
+            # A released run is decoded again: a chunk whose conversion failed must fail the same way again.
             if name not in self._columns or self._columns[name][index] is None:
                 runs = self.part.read(self.number, "add", [_leaf(name)])
                 if [len(rows) for rows in runs] != self.lengths:
-                    raise self._of_other_length(name)
+                    raise self._wrong_length(name)
                 self._columns[name] = [self._field(rows, name) for rows in runs]
             return self._columns[name][index]
 
     def stream(self, name: str, rows: int) -> Iterator[tuple[int, int, pa.Array]]:
-        """Pieces of a column, with the run that each belongs to and its place there; none is kept."""
+        """Pieces of a column, each with the index of its run and its first row there. None is kept."""
         index, start = 0, 0
         for piece in self.part.stream(self.number, "add", [_leaf(name)], rows=rows):
             values = self._field(piece, name)
             while len(values) and index < len(self.lengths):
-                taken = values.slice(0, self.lengths[index] - start)
-                yield index, start, taken
-                values, start = values.slice(len(taken)), start + len(taken)
+                in_run = values.slice(0, self.lengths[index] - start)
+                yield index, start, in_run
+                values, start = values.slice(len(in_run)), start + len(in_run)
                 if start == self.lengths[index]:
                     index, start = index + 1, 0
             if len(values):
                 break
         if index < len(self.lengths) or len(values):
-            raise self._of_other_length(name)
+            raise self._wrong_length(name)
 
     def release(self, name: str, index: int) -> None:
-        """Forget a run of a column: its chunk has it converted now."""
+        """Drop a run of a column, since its chunk has the converted form."""
         with self._lock:
             self._columns[name][index] = None
 
-    def _of_other_length(self, name: str) -> CorruptLogError:
+    def _wrong_length(self, name: str) -> CorruptLogError:
         # The pages of this column end early.
-        cause = f"add.{_leaf(name)}: it does not have {sum(self.lengths)} rows"
+        cause = f"The column add.{_leaf(name)} does not have {sum(self.lengths)} rows."
         return damaged_checkpoint(self.part.path, cause)
 
     def _field(self, rows: pa.StructArray, name: str) -> pa.Array:
         try:
             return pc.struct_field(rows, _leaf(name))
         except (pa.ArrowException, KeyError) as error:
-            raise damaged_checkpoint(self.part.path, f"add.{_leaf(name)}: {error}") from error
+            cause = f"The column add.{_leaf(name)} is invalid: {error}."
+            raise damaged_checkpoint(self.part.path, cause) from error
 
 
 def _leaf(name: str) -> str:
-    """What a column of LIVE_FILE_SCHEMA, or one that only checkpoints have, is called in a checkpoint."""
+    """The checkpoint's name for a column of LIVE_FILE_SCHEMA; names of other columns stay unchanged."""
     return LIVE_JSON_KEYS.get(name, name)
 
 
 class CheckpointChunk:
-    """The files of a run of a row group; columns are decoded when first asked for, and kept.
+    """The files of one run of a row group. Columns are decoded when they are first needed, and kept.
 
     Attributes:
-        row_group: where they are.
-        index: which of its runs they are.
+        row_group: the row group.
+        index: the index of the run in the row group.
     """
 
     def __init__(self, shared: _RowGroup, index: int) -> None:
@@ -186,7 +187,7 @@ class CheckpointChunk:
         if shared.has("size_bytes"):
             self._num_sizes = total - shared.column("size_bytes", index).null_count
         if paths.null_count:
-            self._rows = _chosen(np.flatnonzero(paths.is_valid().to_numpy(zero_copy_only=False)))
+            self._rows = _as_range(np.flatnonzero(paths.is_valid().to_numpy(zero_copy_only=False)))
         self._num_rows = total if self._rows is None else len(self._rows)
         if self._num_rows or self._num_sizes:
             for name in EAGER_COLUMNS:
@@ -198,60 +199,60 @@ class CheckpointChunk:
 
     @property
     def num_rows(self) -> int:
-        """Rows, dead ones included."""
+        """The number of rows, including rows of removed files."""
         return self._num_rows
 
     def partition(self, name: str) -> CodedStrings:
         """The serialised values of one partition column, by physical name."""
         if self._partitions is not None:
             return self._partitions.get(name)
-        found: CodedStrings | None = self.memo.get((PARTITION, name))
-        if found is None:
-            found = coded_strings(self.column("partition_values"), name)
-            self.memo.put((PARTITION, name), found)
-        return found
+        values: CodedStrings | None = self.memo.get((PARTITION, name))
+        if values is None:
+            values = coded_strings(self.column("partition_values"), name)
+            self.memo.put((PARTITION, name), values)
+        return values
 
     def column(self, name: str) -> pa.Array:
         """One column. Raises CorruptLogError when it cannot be decoded."""
         if name == "partition_values" and self._partitions is not None:
             return self._partitions.to_map()
         with self._lock:
-            found = self._columns.get(name)
-            if found is None:
-                found = self._columns[name] = self._decode(name)
-            return found
+            values = self._columns.get(name)
+            if values is None:
+                values = self._columns[name] = self._decode(name)
+            return values
 
-    def passing(self, name: str) -> pa.Array:
-        """As `column`, but not kept by what has not asked for it before."""
+    def uncached_column(self, name: str) -> pa.Array:
+        """One column like `column`, but a newly decoded column is not kept in memory."""
         if name == "partition_values" and self._partitions is not None:
             return self._partitions.to_map()
         with self._lock:
-            found = self._columns.get(name)
-            return self._decode(name) if found is None else found
+            values = self._columns.get(name)
+            return self._decode(name) if values is None else values
 
     def maybe_has_deletion_vectors(self) -> bool:
-        """False when the footer proves that no row has one."""
+        """False when the footer proves that no row has a deletion vector."""
         group = self.row_group
         return group.part.present_rows(group.number, "add.deletionVector.storageType") != 0
 
     def kept(self, name: str, schema: pa.Schema) -> pa.RecordBatch | None:
-        """What another process has kept of the chunk. No request."""
+        """The batch with this name from the store's cache, or None. No request."""
         columns = self.row_group.part.derived_columns
-        return None if columns is None else columns.get(self._kept_name(name), schema, self._num_rows)
+        return None if columns is None else columns.get(self._cache_name(name), schema, self._num_rows)
 
     def keep(self, name: str, batch: pa.RecordBatch) -> None:
-        """Keep it in the store's cache, if it has one."""
+        """Put a batch into the store's cache, if it has one."""
         columns = self.row_group.part.derived_columns
         if columns is not None:
-            columns.put(self._kept_name(name), batch)
+            columns.put(self._cache_name(name), batch)
 
-    def _kept_name(self, name: str) -> str:
-        # Runs begin where the ones before end.
+    def _cache_name(self, name: str) -> str:
+        # The first row and the length identify the run.
         lengths = self.row_group.lengths[: self.index + 1]
         return f"{self.row_group.number}\n{sum(lengths[:-1])}\n{lengths[-1]}\n{name}"
 
     def converted(self, name: str, start: int, values: pa.Array) -> pa.Array:
-        """The files' part of a piece of a column that begins at a row of the run; it is not kept."""
+        """The rows of files in a piece of a column that begins at row `start` of the run. Not kept."""
         return self._convert(name, values, self._rows_between(start, start + len(values)))
 
     def _rows_between(self, first: int, last: int) -> _Rows:
@@ -267,59 +268,59 @@ class CheckpointChunk:
 
     def _decode(self, name: str) -> pa.Array:
         if self.row_group.has(name):
-            found = self._convert(name, self.row_group.column(name, self.index), self._rows)
+            values = self._convert(name, self.row_group.column(name, self.index), self._rows)
             self.row_group.release(name, self.index)
         else:
-            found = pa.nulls(self._num_rows, LIVE_FILE_SCHEMA.field(name).type)
-        if name == "stats" and found.null_count == len(found) and self.row_group.has("stats_parsed"):
+            values = pa.nulls(self._num_rows, LIVE_FILE_SCHEMA.field(name).type)
+        if name == "stats" and values.null_count == len(values) and self.row_group.has("stats_parsed"):
             return self._statistics_from_columns()
-        return found
+        return values
 
     def _statistics_from_columns(self) -> pa.Array:
-        """The JSON form of statistics that the checkpoint has as columns only."""
+        """The JSON form of statistics that the checkpoint has only as typed columns."""
         try:
             values = self.row_group.column("stats_parsed", self.index)
-            found = statistics_to_json(_cut(values, self._rows))
+            statistics = statistics_to_json(_cut(values, self._rows))
         except (pa.ArrowException, KeyError, TypeError) as error:
-            raise damaged_checkpoint(self.row_group.part.path, f"add.stats_parsed: {error}") from error
+            cause = f"The column add.stats_parsed is invalid: {error}."
+            raise damaged_checkpoint(self.row_group.part.path, cause) from error
         self.row_group.release("stats_parsed", self.index)
-        return found
+        return statistics
 
     def _convert(self, name: str, values: pa.Array, rows: _Rows) -> pa.Array:
-        wanted = LIVE_FILE_SCHEMA.field(name).type
+        target = LIVE_FILE_SCHEMA.field(name).type
         try:
             values = _cut(values, rows)
-            # Damaged pages decode to invalid text and to codes beyond their dictionary.
+            # Damaged pages decode to invalid strings, and to codes outside of their dictionary.
             values.validate(full=True)
-            if wanted == DELETION_VECTOR_TYPE:
+            if target == DELETION_VECTOR_TYPE:
                 return deletion_vectors(values)
-            if pa.types.is_map(wanted):
+            if pa.types.is_map(target):
                 require_map_of_strings(values.type)
                 return values if name == "partition_values" else plain_map(values)
-            return as_type(values, wanted)
+            return as_type(values, target)
         except (pa.ArrowException, KeyError, TypeError) as error:
-            raise damaged_checkpoint(
-                self.row_group.part.path, f"add.{LIVE_JSON_KEYS[name]}: {error}"
-            ) from error
+            cause = f"The column add.{LIVE_JSON_KEYS[name]} is invalid: {error}."
+            raise damaged_checkpoint(self.row_group.part.path, cause) from error
 
     def _check(self) -> None:
         sizes = self._columns["size_bytes"]
         if len(sizes) and not self.row_group.has("modification_time_ms"):
-            # Every writer writes it; without the column the schema itself is damaged.
-            raise damaged_checkpoint(self.row_group.part.path, "no file has a modificationTime")
+            # Every writer writes the column. Without it, the schema of the file is damaged.
+            raise damaged_checkpoint(self.row_group.part.path, "The column add.modificationTime is missing.")
         if sizes.null_count:
-            raise damaged_checkpoint(self.row_group.part.path, "a file has no size")
+            raise damaged_checkpoint(self.row_group.part.path, "A file has no size.")
         if self._num_sizes > self._num_rows:
-            raise damaged_checkpoint(self.row_group.part.path, "a file has a size and no path")
+            raise damaged_checkpoint(self.row_group.part.path, "A file has a size and no path.")
         if len(sizes) and pc.min(sizes).as_py() < 0:
-            raise damaged_checkpoint(self.row_group.part.path, "a file has a negative size")
+            raise damaged_checkpoint(self.row_group.part.path, "A file has a negative size.")
 
 
 def deletion_vectors(values: pa.StructArray) -> pa.StructArray:
-    """A log's deletion vector descriptors as DELETION_VECTOR_TYPE.
+    """Deletion vector descriptors with the log's names, as DELETION_VECTOR_TYPE.
 
     Raises:
-        MalformedColumn: one lacks a field that all have, or a field is of another type.
+        MalformedColumn: a descriptor lacks a required field, or a field has another type.
     """
     fields = [DELETION_VECTOR_TYPE.field(index) for index in range(DELETION_VECTOR_TYPE.num_fields)]
     present = {values.type.field(index).name for index in range(values.type.num_fields)}
@@ -332,5 +333,5 @@ def deletion_vectors(values: pa.StructArray) -> pa.StructArray:
     absent = pc.is_null(children[0])
     for leaf, child in zip(_DELETION_VECTOR_LEAVES, children, strict=True):
         if leaf != "offset" and pc.any(pc.not_equal(pc.is_null(child), absent)).as_py():
-            raise MalformedColumn(f"a deletion vector has no {leaf}, or only that")
+            raise MalformedColumn(f"the field {leaf} of a deletion vector is missing or the only one")
     return pa.StructArray.from_arrays(children, fields=fields, mask=absent)

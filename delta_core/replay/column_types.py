@@ -1,4 +1,7 @@
-"""What a checkpoint's column may be of: writers choose widths and encodings, never another kind of value."""
+"""The Arrow types that a checkpoint's column may have.
+
+Writers may choose widths and encodings, but not another kind of value.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,37 @@ import pyarrow as pa
 
 
 class MalformedColumn(TypeError):  # noqa: N818 - a signal to the caller, who names the file
-    """A checkpoint's column is not of the shape that the protocol gives it."""
+    """A checkpoint's column does not have the type that the protocol defines."""
 
 
-def as_type(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """A column of texts, integers or truth values as the type that it is wanted in.
+def as_type(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """A column of strings, integers or booleans, cast to the target type of the same kind.
 
-    Arrow would turn nearly anything into anything: times into numbers, numbers into truth values. What the
-    writer meant by such a column nobody knows.
+    Casts between kinds are refused. Arrow would also cast times to numbers or numbers to booleans, and the
+    meaning of such a column is unknown.
 
     Raises:
-        MalformedColumn: it is of another kind.
-        pyarrow.ArrowInvalid: a value does not fit, or is no text.
+        MalformedColumn: the column has another kind of type.
+        pyarrow.ArrowInvalid: a value does not fit, or is not valid UTF-8.
     """
-    if values.type == wanted:
+    if values.type == target:
         return values
-    if not (pa.types.is_null(values.type) or _is_kind(values.type, wanted)):
-        raise MalformedColumn(f"expected {wanted}, found {values.type}")
-    return values.cast(wanted)
+    if not (pa.types.is_null(values.type) or _same_kind(values.type, target)):
+        raise MalformedColumn(f"expected {target}, found {values.type}")
+    return values.cast(target)
 
 
-def is_string(found: pa.DataType) -> bool:
-    """Whether it is one of Arrow's types for texts, by itself or in a dictionary."""
-    plain = found.value_type if pa.types.is_dictionary(found) else found
-    # Not every writer says of its texts that they are UTF-8.
+def is_string(data_type: pa.DataType) -> bool:
+    """True for Arrow's string and binary types, also as values of a dictionary."""
+    plain = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+    # Some writers do not mark string columns as UTF-8, so that they are read as binary.
     return any(is_one(plain) for is_one in _STRINGS)
 
 
-def _is_kind(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_string(wanted):
-        return is_string(found)
-    return bool(pa.types.is_integer(wanted) and pa.types.is_integer(found))
+def _same_kind(data_type: pa.DataType, target: pa.DataType) -> bool:
+    if pa.types.is_string(target):
+        return is_string(data_type)
+    return bool(pa.types.is_integer(target) and pa.types.is_integer(data_type))
 
 
 _STRINGS = (

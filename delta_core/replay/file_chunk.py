@@ -1,4 +1,4 @@
-"""A run of live files as columns."""
+"""Chunks of live files as columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from delta_core.forks import renew_lock_in_children
 from delta_core.replay.map_strings import CodedStrings, coded_strings
 
-# Statistics of a column take three arrays of eight bytes a row.
+# The statistics of a column take three arrays with eight bytes a row.
 _MEMO_VALUES = 32
 
 PARTITION = "partition"
@@ -19,25 +19,25 @@ PARTITION = "partition"
 
 
 class FileChunk(Protocol):
-    """Columns of LIVE_FILE_SCHEMA, each available by itself.
+    """A chunk of files with the columns of LIVE_FILE_SCHEMA, each available separately. It never changes.
 
     Attributes:
-        memo: what others have worked out from the chunk, which never changes, and want to find again.
+        memo: values that callers have derived from the chunk, for later use.
     """
 
     memo: Memo
 
     @property
     def num_rows(self) -> int:
-        """Rows, dead ones included."""
+        """The number of rows, including rows of removed files."""
         ...
 
     def column(self, name: str) -> pa.Array:
         """One column. A map column may have dictionary-encoded keys and items."""
         ...
 
-    def passing(self, name: str) -> pa.Array:
-        """As `column`, but what has to be decoded for it is not kept."""
+    def uncached_column(self, name: str) -> pa.Array:
+        """One column like `column`, but a newly decoded column is not kept in memory."""
         ...
 
     def partition(self, name: str) -> CodedStrings:
@@ -45,20 +45,23 @@ class FileChunk(Protocol):
         ...
 
     def maybe_has_deletion_vectors(self) -> bool:
-        """False when no row can have one."""
+        """False when certainly no row has a deletion vector."""
         ...
 
     def kept(self, name: str, schema: pa.Schema) -> pa.RecordBatch | None:
-        """What another process has kept of the chunk, a row for each of the chunk's; None when nothing."""
+        """The batch with this name from the store's cache, one row for each row of the chunk, or None."""
         ...
 
     def keep(self, name: str, batch: pa.RecordBatch) -> None:
-        """Keep it for others, where there is a cache. The name says on what it depends but the chunk."""
+        """Put a batch into the store's cache, if there is one, for other processes.
+
+        The name must identify everything on which the batch depends, except for the chunk itself.
+        """
         ...
 
 
 class Memo:
-    """Values by key; the oldest go when there are too many. Thread-safe."""
+    """A thread-safe cache of values by key. The oldest values are dropped when there are too many."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -71,7 +74,7 @@ class Memo:
             return self._values.get(key)
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep a value."""
+        """Store a value."""
         with self._lock:
             self._values[key] = value
             while len(self._values) > _MEMO_VALUES:
@@ -79,7 +82,7 @@ class Memo:
 
 
 class MemoryChunk:
-    """Files that commits added."""
+    """A chunk of files in memory, such as files that commits added."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
@@ -87,32 +90,32 @@ class MemoryChunk:
 
     @property
     def num_rows(self) -> int:
-        """Rows, dead ones included."""
+        """The number of rows, including rows of removed files."""
         return int(self.batch.num_rows)
 
     def column(self, name: str) -> pa.Array:
         """One column."""
         return self.batch.column(name)
 
-    def passing(self, name: str) -> pa.Array:
+    def uncached_column(self, name: str) -> pa.Array:
         """One column."""
         return self.batch.column(name)
 
     def partition(self, name: str) -> CodedStrings:
         """The serialised values of one partition column, by physical name."""
-        found: CodedStrings | None = self.memo.get((PARTITION, name))
-        if found is None:
-            found = coded_strings(self.batch.column("partition_values"), name)
-            self.memo.put((PARTITION, name), found)
-        return found
+        values: CodedStrings | None = self.memo.get((PARTITION, name))
+        if values is None:
+            values = coded_strings(self.batch.column("partition_values"), name)
+            self.memo.put((PARTITION, name), values)
+        return values
 
     def maybe_has_deletion_vectors(self) -> bool:
-        """False when no row has one."""
+        """False when no row has a deletion vector."""
         dvs = self.batch.column("deletion_vector")
         return bool(dvs.null_count < len(dvs))
 
     def kept(self, name: str, schema: pa.Schema) -> pa.RecordBatch | None:
-        """Commits are small; nothing is kept."""
+        """None: files of commits are few and not cached."""
         return None
 
     def keep(self, name: str, batch: pa.RecordBatch) -> None:

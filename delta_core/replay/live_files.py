@@ -1,7 +1,7 @@
 """The live files of a version as columns.
 
-Chunks are shared between versions; what a later commit removes is a bit in a mask, and what it adds is
-a small new chunk, so a refresh copies neither paths nor statistics.
+Versions share chunks. A file that a later commit removes is marked in a mask, and the files that it adds are
+a small new chunk. So a refresh copies neither paths nor statistics.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.errors import ConfigurationError
 from delta_core.replay.checkpoint_chunk import stream_column
-from delta_core.replay.distinct_files import PathNumbers
+from delta_core.replay.distinct_files import PathHashes
 from delta_core.replay.file_chunk import FileChunk, MemoryChunk
 from delta_core.replay.map_strings import CodedStrings, plain_map
 from delta_core.replay.tail import FileKey, Tail, live_batch
@@ -29,39 +29,39 @@ from delta_core.storage.uri import ascii_data_path, canonical_log_path, quoted_t
 
 BoolMask = npt.NDArray[np.bool_]
 
-# Chunks of commits grow together up to this size, so that many refreshes do not make many chunks.
+# Chunks of commits are merged up to this size, so that many refreshes do not create many chunks.
 _MERGE_ROWS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Slot:
-    """A chunk and which of its rows are dead (None: none is)."""
+    """A chunk and a mask of its removed rows; no mask means that all rows are live."""
 
     chunk: FileChunk
-    dead: BoolMask | None = None
+    removed: BoolMask | None = None
 
     @cached_property
     def num_live(self) -> int:
-        return self.chunk.num_rows - (0 if self.dead is None else int(np.count_nonzero(self.dead)))
+        return self.chunk.num_rows - (0 if self.removed is None else int(np.count_nonzero(self.removed)))
 
     def live(self, values: pa.Array) -> pa.Array:
-        if self.dead is None:
+        if self.removed is None:
             return values
         # By position: maps with dictionary-encoded leaves can be taken but not filtered.
-        return values.take(pa.array(np.flatnonzero(~self.dead)))
+        return values.take(pa.array(np.flatnonzero(~self.removed)))
 
 
 class LiveFiles:
     """An immutable set of live files, ordered, with columns of LIVE_FILE_SCHEMA."""
 
-    def __init__(self, slots: Iterable[_Slot] = (), numbers: PathNumbers | None = None) -> None:
+    def __init__(self, slots: Iterable[_Slot] = (), hashes: PathHashes | None = None) -> None:
         self._slots = tuple(slot for slot in slots if slot.num_live)
-        self._numbers = numbers
+        self._hashes = hashes
 
     @classmethod
-    def of_chunks(cls, chunks: Iterable[FileChunk], numbers: PathNumbers | None = None) -> LiveFiles:
-        """All rows of some chunks; `numbers` are those of all their paths."""
-        return cls((_Slot(chunk=chunk) for chunk in chunks), numbers)
+    def of_chunks(cls, chunks: Iterable[FileChunk], hashes: PathHashes | None = None) -> LiveFiles:
+        """All rows of some chunks. `hashes` are the hashes of all their paths."""
+        return cls((_Slot(chunk=chunk) for chunk in chunks), hashes)
 
     @classmethod
     def from_batch(cls, batch: pa.RecordBatch) -> LiveFiles:
@@ -73,18 +73,18 @@ class LiveFiles:
 
     @cached_property
     def num_files(self) -> int:
-        """How many files."""
+        """The number of files."""
         return sum(slot.num_live for slot in self._slots)
 
     @cached_property
     def total_bytes(self) -> int:
-        """Their sizes, summed."""
+        """The total size of the files."""
         sums = (pc.sum(slot.live(slot.chunk.column("size_bytes"))).as_py() for slot in self._slots)
         return sum(value or 0 for value in sums)
 
     @cached_property
     def has_deletion_vectors(self) -> bool:
-        """Whether a file has a deletion vector."""
+        """True when a file has a deletion vector."""
         return any(
             slot.num_live > slot.live(slot.chunk.column("deletion_vector")).null_count
             for slot in self._slots
@@ -95,7 +95,7 @@ class LiveFiles:
         """The files chunk by chunk, in a fixed order.
 
         Args:
-            columns: names in LIVE_FILE_SCHEMA; None is all. Only these are decoded.
+            columns: names of columns of LIVE_FILE_SCHEMA; None means all. Only these columns are decoded.
 
         Raises:
             CorruptLogError: a checkpoint's column cannot be decoded.
@@ -108,13 +108,13 @@ class LiveFiles:
                 arrays.append(plain_map(values) if pa.types.is_map(item.type) else values)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def passing(self, *, rows: int) -> Iterator[pa.RecordBatch]:
-        """As `batches`, for who looks at each file once: what is decoded for it is not kept.
+    def stream_batches(self, *, rows: int) -> Iterator[pa.RecordBatch]:
+        """The files like `batches`, for a single pass: newly decoded columns are not kept in memory.
 
-        Statistics are decoded piece by piece, other columns for a row group.
+        Statistics are decoded piece by piece, other columns one row group at a time.
 
         Args:
-            rows: how long a batch may be.
+            rows: the maximum number of rows of a batch.
 
         Raises:
             CorruptLogError: a checkpoint's column cannot be decoded.
@@ -122,7 +122,7 @@ class LiveFiles:
         others = [item.name for item in LIVE_FILE_SCHEMA if item.name != "stats"]
         pieces = stream_column(self.chunks, "stats", rows=rows)
         for slot in self._slots:
-            columns = {name: slot.chunk.passing(name) for name in others}
+            columns = {name: slot.chunk.uncached_column(name) for name in others}
             start = 0
             while start < slot.chunk.num_rows:
                 _, strings = next(pieces)
@@ -130,13 +130,13 @@ class LiveFiles:
                     continue
                 piece = {name: values.slice(start, len(strings)) for name, values in columns.items()}
                 piece["stats"] = strings
-                dead = None if slot.dead is None else slot.dead[start : start + len(strings)]
+                removed = None if slot.removed is None else slot.removed[start : start + len(strings)]
                 start += len(strings)
                 arrays = []
                 for item in LIVE_FILE_SCHEMA:
                     values = piece[item.name]
-                    if dead is not None and dead.any():
-                        values = values.take(pa.array(np.flatnonzero(~dead)))
+                    if removed is not None and removed.any():
+                        values = values.take(pa.array(np.flatnonzero(~removed)))
                     arrays.append(plain_map(values) if pa.types.is_map(item.type) else values)
                 if len(arrays[0]):
                     yield pa.RecordBatch.from_arrays(arrays, schema=LIVE_FILE_SCHEMA)
@@ -146,34 +146,39 @@ class LiveFiles:
         return pa.Table.from_batches(list(self.batches(columns)), schema=live_schema(columns))
 
     def partition_column(self, name: str) -> pa.ChunkedArray:
-        """The serialised values of one partition column, null where the file has none.
+        """The serialised values of one partition column as strings, in the order of `batches`.
 
-        Much cheaper than looking a key up in the `partition_values` map. Strings, in the order of
-        `batches`; `name` is the physical name.
+        Null if the file has no value. Much cheaper than a lookup in the map `partition_values`.
+
+        Args:
+            name: the physical name of the column.
         """
         return pa.chunked_array([coded.to_array() for coded in self.coded_partition(name)], pa.string())
 
     def coded_partition(self, name: str) -> list[CodedStrings]:
-        """As `partition_column`, with distinct texts apart, for each chunk. Costs next to nothing again."""
+        """The values of a partition column for each chunk, as codes and distinct strings.
+
+        Later calls for the same column are cheap.
+        """
         coded = ((slot, slot.chunk.partition(name)) for slot in self._slots)
-        return [values if slot.dead is None else values.take(~slot.dead) for slot, values in coded]
+        return [values if slot.removed is None else values.take(~slot.removed) for slot, values in coded]
 
     @property
     def share_of_chunks(self) -> float:
-        """How many of the rows in the chunks are in the set; 1 when all are."""
+        """The share of the chunks' rows that are in the set; 1 when all are."""
         return self.num_files / max(1, sum(slot.chunk.num_rows for slot in self._slots))
 
     @property
     def chunks(self) -> list[FileChunk]:
-        """What the set is made of, in the order of `batches`; files that are not of the set included."""
+        """The chunks of the set, in the order of `batches`, including rows of files outside the set."""
         return [slot.chunk for slot in self._slots]
 
     def derived(self, make: Callable[[FileChunk], Sequence[pa.Array]]) -> Iterator[list[pa.Array]]:
-        """Columns worked out chunk by chunk, for the files of the set, in the order of `batches`.
+        """Columns computed chunk by chunk, for the files of the set, in the order of `batches`.
 
         Args:
-            make: gives arrays as long as a chunk; what it keeps in the chunk's memo is there for later
-                versions, too.
+            make: returns arrays with one value for each row of a chunk. Values that it stores in the chunk's
+                memo serve later versions, too.
         """
         for slot in self._slots:
             yield [slot.live(values) for values in make(slot.chunk)]
@@ -182,10 +187,10 @@ class LiveFiles:
         """Some of the files, in the same order.
 
         Args:
-            rows: a mask as long as the set (null counts as False), or row numbers.
+            rows: a mask with one value for each file (null counts as False), or row numbers.
 
         Raises:
-            ConfigurationError: the mask is of another length.
+            ConfigurationError: the mask has another length.
         """
         if isinstance(rows, (pa.Array, pa.ChunkedArray)):
             chosen = (
@@ -202,8 +207,8 @@ class LiveFiles:
             mask = chosen
         if len(mask) != self.num_files:
             raise ConfigurationError(
-                f"The mask has {len(mask)} rows, there are {self.num_files} files.",
-                fix="Make the mask from the same set of files.",
+                f"The mask has {len(mask)} rows, but the set has {self.num_files} files.",
+                fix="Compute the mask from the same set of files.",
             )
         slots, start = [], 0
         for slot in self._slots:
@@ -212,50 +217,50 @@ class LiveFiles:
             if part.all():
                 slots.append(slot)
                 continue
-            if slot.dead is None:
-                dead = ~part
+            if slot.removed is None:
+                removed = ~part
             else:
-                dead = slot.dead.copy()
-                dead[~slot.dead] = ~part
-            slots.append(replace(slot, dead=dead))
+                removed = slot.removed.copy()
+                removed[~slot.removed] = ~part
+            slots.append(replace(slot, removed=removed))
         return LiveFiles(slots)
 
     def rows_among(self, paths: pa.StringArray, dvs: Callable[[], pa.Array]) -> BoolMask | None:
-        """Which rows are files that the checkpoint brought, removed since or not; None when none is.
+        """A mask of the given files that are in the checkpoint, also if removed since; None without any.
 
         Args:
-            paths: as the checkpoint spells them.
-            vectors: gives their deletion vectors.
+            paths: the paths of the files, spelled as in the checkpoint.
+            dvs: returns the deletion vectors of the files.
         """
-        if self._numbers is None or not len(paths):
+        if self._hashes is None or not len(paths):
             return None
-        rows = np.flatnonzero(self._numbers.among(paths))
+        rows = np.flatnonzero(self._hashes.may_contain(paths))
         if not len(rows):
             return None
         keys = _file_keys(paths, dvs(), rows)
-        wanted, spellings = set(keys), path_spellings(keys)
-        found: set[FileKey] = set()
+        distinct_keys, spellings = set(keys), path_spellings(keys)
+        matched: set[FileKey] = set()
         for slot in self._slots:
             chunk = slot.chunk
-            of_chunk = partial(_deletion_vectors, chunk)
-            found |= matching_rows(chunk.column("path"), of_chunk, wanted, spellings)[1]
-        if not found:
+            chunk_dvs = partial(_deletion_vectors, chunk)
+            matched |= matching_rows(chunk.column("path"), chunk_dvs, distinct_keys, spellings)[1]
+        if not matched:
             return None
-        among = np.zeros(len(paths), np.bool_)
-        among[rows[[key in found for key in keys]]] = True
-        return among
+        mask = np.zeros(len(paths), np.bool_)
+        mask[rows[[key in matched for key in keys]]] = True
+        return mask
 
     def apply(self, tail: Tail) -> LiveFiles:
-        """The set after some more commits. Hashes only the paths that they touch."""
+        """The set after later commits. Hashes only the paths in their actions."""
         keys = {*tail.adds, *tail.removes}
         if not keys:
             return self
         written = {fields["path"] for fields in (*tail.adds.values(), *tail.removes.values())}
         spellings = path_spellings(keys, written)
-        # New files, nearly always: then only those that commits brought can be among them.
-        in_checkpoint = self._numbers is None or self._numbers.may_have(spellings)
+        # Usually the paths are new. Then only files that commits added can match, and none of the checkpoint.
+        in_checkpoint = self._hashes is None or self._hashes.may_contain_any(spellings)
         slots, matched = _without(self._slots, keys, spellings, in_checkpoint=in_checkpoint)
-        # Nobody has to escape a path the way we know.
+        # A writer may escape paths in a way that `path_spellings` does not know.
         unmatched = {key for key in keys - matched if key in tail.removes or may_be_escaped(key)}
         if unmatched:
             slots, _ = _without(slots, unmatched, None)
@@ -266,22 +271,22 @@ class LiveFiles:
                 slots.pop()
                 batch = pa.concat_batches([*LiveFiles([last]).batches(), batch])
             slots.append(_Slot(chunk=MemoryChunk(batch)))
-        return LiveFiles(slots, self._numbers)
+        return LiveFiles(slots, self._hashes)
 
 
 def live_schema(columns: Sequence[str] | None) -> pa.Schema:
-    """LIVE_FILE_SCHEMA, or the named part of it in the named order."""
+    """LIVE_FILE_SCHEMA, or the given columns of it in the given order."""
     if columns is None:
         return LIVE_FILE_SCHEMA
     return pa.schema([LIVE_FILE_SCHEMA.field(name) for name in columns])
 
 
 def path_spellings(keys: Iterable[FileKey], written: Iterable[str] = ()) -> pa.Array:
-    """Every way in which writers are known to spell the paths of some files, for a first, inexact match.
+    """The known spellings of the paths of files in logs of all writers, for a first, inexact match.
 
     Args:
         keys: the files.
-        written: how the actions at hand spell them.
+        written: additional spellings, as in the actions.
     """
     spellings: set[str] = set(written)
     for path, _ in keys:
@@ -289,20 +294,20 @@ def path_spellings(keys: Iterable[FileKey], written: Iterable[str] = ()) -> pa.A
             spellings.add(path)
             continue
         encoded = quoted_text(path)
-        # Java's URIs escape ASCII alone.
+        # Java's URIs escape only ASCII characters.
         ascii_only = _ASCII.sub(lambda part: quoted_text(part[0]), path)
-        ours = ascii_data_path(path)
-        spellings.update((path, ours, with_letters(ours), encoded, ascii_only, quote(path, safe="/=")))
-        spellings.add(encoded.replace("~", "%7E"))  # deltalake's
+        own = ascii_data_path(path)
+        spellings.update((path, own, with_letters(own), encoded, ascii_only, quote(path, safe="/=")))
+        spellings.add(encoded.replace("~", "%7E"))  # the spelling of deltalake
         if path.startswith("/"):
             spellings.update(
-                f"{prefix}{text}" for prefix in ("file:", "file://") for text in (path, encoded, ascii_only)
+                f"{prefix}{form}" for prefix in ("file:", "file://") for form in (path, encoded, ascii_only)
             )
     return arrow_array(list(spellings), pa.string())
 
 
 def may_be_escaped(key: FileKey) -> bool:
-    """Whether a writer has a reason to spell the file's path otherwise than it is."""
+    """True when the file's path has characters that a writer may escape."""
     return _PLAIN.fullmatch(key[0]) is None
 
 
@@ -312,26 +317,26 @@ def matching_rows(
     keys: set[FileKey],
     spellings: pa.Array | None,
 ) -> tuple[npt.NDArray[np.int64], set[FileKey]]:
-    """The rows whose logical file is one of `keys`, and the keys that were found.
+    """The rows whose logical file is one of `keys`, and the matched keys.
 
-    Rows are picked by spelling (None: whatever it is) and then compared exactly. The deletion
-    vectors, None if no row has one, are asked for when a row has been picked.
+    Candidate rows are selected by spelling, or by other means if `spellings` is omitted, and then compared
+    exactly. `dvs` is called only if there are candidates; it returns None if no row has a deletion vector.
     """
     rows = _candidates(paths, spellings, keys)
     if not len(rows):
         return rows, set()
-    found = _file_keys(paths, dvs(), rows)
-    exact = np.fromiter((key in keys for key in found), dtype=np.bool_, count=len(found))
-    return rows[exact], keys.intersection(found)
+    candidates = _file_keys(paths, dvs(), rows)
+    exact = np.fromiter((key in keys for key in candidates), dtype=np.bool_, count=len(candidates))
+    return rows[exact], keys.intersection(candidates)
 
 
-# Up to here comparing each row with each spelling is cheaper than hashing each row.
+# Up to this number, comparing each row with each spelling is cheaper than hashing each row.
 _COMPARED_SPELLINGS = 2
 
-# The end of a file's name has nothing to escape, nearly always, and tells it from others.
+# The end of a file name usually has nothing to escape, and distinguishes the file from others.
 _COMPARED_ENDS = 8
-_TELLING_END = 12
-# Begins where a run of such letters does, so that it is not tried from each of them.
+_SELECTIVE_END = 12
+# Matches only at the start of a run of such characters, so that the search does not try each of them.
 _PLAIN_END = re.compile(r"(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]*$")
 _PLAIN = re.compile(r"[A-Za-z0-9_.\-=/]*")
 _ASCII = re.compile(r"[\x00-\x7f]+")
@@ -341,21 +346,21 @@ def _candidates(paths: pa.Array, spellings: pa.Array | None, keys: set[FileKey])
     if spellings is None:
         ends = {path[len(_PLAIN_END.sub("", path)) :] for path, _ in keys}
         shortest = min(map(len, ends))
-        if shortest >= _TELLING_END and len(ends) <= _COMPARED_ENDS:
+        if shortest >= _SELECTIVE_END and len(ends) <= _COMPARED_ENDS:
             masks = [pc.ends_with(paths, end) for end in ends]
-        elif shortest >= _TELLING_END:
+        elif shortest >= _SELECTIVE_END:
             # Decoding every escaped path of a large table would take longer than opening it.
-            wanted = pa.array(sorted({end[-shortest:] for end in ends}), pa.string())
-            masks = [pc.is_in(pc.utf8_slice_codeunits(paths, -shortest), value_set=wanted)]
+            suffixes = pa.array(sorted({end[-shortest:] for end in ends}), pa.string())
+            masks = [pc.is_in(pc.utf8_slice_codeunits(paths, -shortest), value_set=suffixes)]
         else:
             masks = [pc.match_substring(paths, "%")]
     elif len(spellings) <= _COMPARED_SPELLINGS:
         masks = [pc.equal(paths, spelling) for spelling in spellings]
     else:
         masks = [pc.is_in(paths, value_set=spellings)]
-    # Most chunks have none, and counting bits is cheaper than unpacking them.
-    found = [np.flatnonzero(np.asarray(mask)) for mask in masks if mask.true_count]
-    return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+    # Most chunks have no candidates, and counting the bits of a mask is cheaper than unpacking them.
+    rows = [np.flatnonzero(np.asarray(mask)) for mask in masks if mask.true_count]
+    return np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int64)
 
 
 def _file_keys(paths: pa.Array, dvs: pa.Array | None, rows: npt.NDArray[np.int64]) -> list[FileKey]:
@@ -381,7 +386,7 @@ def _deletion_vectors(chunk: FileChunk) -> pa.Array | None:
 def _without(
     slots: Iterable[_Slot], keys: set[FileKey], spellings: pa.Array | None, *, in_checkpoint: bool = True
 ) -> tuple[list[_Slot], set[FileKey]]:
-    """The slots with the rows of some files dead, and which files were found."""
+    """The slots with the rows of some files marked as removed, and the matched files."""
     changed: list[_Slot] = []
     matched: set[FileKey] = set()
     for slot in slots:
@@ -389,11 +394,15 @@ def _without(
         if not (in_checkpoint or isinstance(chunk, MemoryChunk)):
             changed.append(slot)
             continue
-        rows, found = matching_rows(chunk.column("path"), partial(_deletion_vectors, chunk), keys, spellings)
-        matched |= found
+        rows, in_chunk = matching_rows(
+            chunk.column("path"), partial(_deletion_vectors, chunk), keys, spellings
+        )
+        matched |= in_chunk
         if len(rows):
-            dead = np.zeros(chunk.num_rows, dtype=np.bool_) if slot.dead is None else slot.dead.copy()
-            dead[rows] = True
-            slot = replace(slot, dead=dead)
+            removed = (
+                np.zeros(chunk.num_rows, dtype=np.bool_) if slot.removed is None else slot.removed.copy()
+            )
+            removed[rows] = True
+            slot = replace(slot, removed=removed)
         changed.append(slot)
     return changed, matched

@@ -1,8 +1,8 @@
-"""Maps of texts, such as `partitionValues`, by key.
+"""Lookup of keys in columns with maps of strings, such as `partitionValues`.
 
-Checkpoints are decoded with dictionaries for keys and items. Looking a key up with Arrow's kernel costs a
-search in each row; where all rows have the same keys in the same order, which is what writers produce, the
-items of one key are every n-th of all items.
+Checkpoints are decoded with dictionaries for keys and items. A lookup with Arrow's kernel searches each row.
+If all rows have the same n keys in the same order, as writers produce them, the items of one key are every
+n-th of all items.
 """
 
 from __future__ import annotations
@@ -20,71 +20,72 @@ from delta_core.replay.column_types import MalformedColumn, is_string
 
 @dataclass(frozen=True, slots=True)
 class CodedStrings:
-    """A column of texts, each given by its position among distinct ones.
+    """A dictionary-encoded column of strings.
 
     Attributes:
-        codes: -1 where there is none.
-        texts: without nulls; not all of them need occur.
+        codes: the positions of the values in `strings`; -1 for null.
+        strings: distinct strings without nulls; some may not occur in the column.
     """
 
     codes: npt.NDArray[np.signedinteger]
-    texts: pa.StringArray
+    strings: pa.StringArray
 
     def take(self, rows: npt.NDArray[np.generic]) -> CodedStrings:
         """Some of the rows, by number or by mask."""
-        return CodedStrings(self.codes[rows], self.texts)
+        return CodedStrings(self.codes[rows], self.strings)
 
     def to_array(self) -> pa.StringArray:
-        """The texts, one by one."""
-        return self.texts.take(self.indices())
+        """The column as a plain array of strings."""
+        return self.strings.take(self.indices())
 
     def indices(self) -> pa.Int32Array:
-        """The codes, null where there is no text."""
+        """The codes, with null instead of -1."""
         return pa.array(self.codes.astype(np.int32), pa.int32(), mask=self.codes < 0)
 
 
 @dataclass(frozen=True, slots=True)
 class CodedMap:
-    """A map column whose rows all have the same keys in the same order; a fifth of a map's memory.
+    """A map column whose rows all have the same keys in the same order. It takes a fifth of a map's memory.
 
     Attributes:
-        keys: distinct.
-        items: of each key.
+        keys: the keys, distinct.
+        items: the items of each key.
     """
 
     keys: tuple[str, ...]
     items: tuple[CodedStrings, ...]
 
     def get(self, key: str) -> CodedStrings:
-        """The items of a key; case does not count where no key has the exact spelling."""
+        """The items of a key. If no key has the exact spelling, case is ignored."""
         if key in self.keys:
             return self.items[self.keys.index(key)]
-        found = [at for at, name in enumerate(self.keys) if name.casefold() == key.casefold()]
-        if len(found) > 1:
+        matches = [place for place, name in enumerate(self.keys) if name.casefold() == key.casefold()]
+        if len(matches) > 1:
             return _coded(_looked_up(plain_map(self.to_map()), key))
-        return self.items[found[0]] if found else CodedStrings(self._none(), pa.array([], pa.string()))
+        return self.items[matches[0]] if matches else CodedStrings(self._nulls(), pa.array([], pa.string()))
 
     def to_map(self) -> pa.MapArray:
-        """As a map whose keys and items are dictionary-encoded."""
+        """The column as a map with dictionary-encoded keys and items."""
         rows, width = len(self.items[0].codes), len(self.keys)
-        sizes = [len(item.texts) for item in self.items]
+        sizes = [len(item.strings) for item in self.items]
         first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
         codes = np.stack([item.codes.astype(np.int32) for item in self.items], axis=1)
         codes = np.where(codes < 0, -1, codes + first).reshape(-1)
         items = pa.DictionaryArray.from_arrays(
-            pa.array(codes, pa.int32(), mask=codes < 0), pa.concat_arrays([item.texts for item in self.items])
+            pa.array(codes, pa.int32(), mask=codes < 0),
+            pa.concat_arrays([item.strings for item in self.items]),
         )
         keys = pa.DictionaryArray.from_arrays(
             pa.array(np.tile(np.arange(width, dtype=np.int32), rows)), pa.array(self.keys, pa.string())
         )
         return pa.MapArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * width, keys, items)
 
-    def _none(self) -> npt.NDArray[np.int16]:
+    def _nulls(self) -> npt.NDArray[np.int16]:
         return np.full(len(self.items[0].codes), -1, np.int16)
 
 
 def coded_map(values: pa.MapArray) -> CodedMap | None:
-    """The compact form of a dictionary-encoded map; None when its rows differ in their keys."""
+    """The compact form of a dictionary-encoded map; None when its rows have different keys."""
     if not len(values) or values.null_count or not pa.types.is_dictionary(values.type.item_type):
         return None
     rows = len(values)
@@ -99,36 +100,37 @@ def coded_map(values: pa.MapArray) -> CodedMap | None:
     key_codes = _codes(keys.indices).reshape(rows, width)
     if not (key_codes[:1] == key_codes).all():
         return None
-    every_name, texts = (side.dictionary.cast(pa.string()) for side in (keys, items))
-    names = tuple(every_name[int(code)].as_py() for code in key_codes[0])
-    if len(set(names)) < width or None in names or texts.null_count:
+    all_names, strings = (side.dictionary.cast(pa.string()) for side in (keys, items))
+    names = tuple(all_names[int(code)].as_py() for code in key_codes[0])
+    if len(set(names)) < width or None in names or strings.null_count:
         return None
     codes = _codes(items.indices).reshape(rows, width)
-    small = np.int16 if len(texts) <= np.iinfo(np.int16).max else np.int32
+    small = np.int16 if len(strings) <= np.iinfo(np.int16).max else np.int32
     return CodedMap(
-        names, tuple(CodedStrings(codes[:, at].astype(small, order="C"), texts) for at in range(width))
+        names,
+        tuple(CodedStrings(codes[:, place].astype(small, order="C"), strings) for place in range(width)),
     )
 
 
 def coded_strings(values: pa.MapArray, key: str) -> CodedStrings:
     """The items of one key of a map column.
 
-    Keys are column names, so case does not count where no key has the exact spelling.
+    Keys are column names: if no key has the exact spelling, case is ignored.
     """
-    found = coded_map(values)
-    return _coded(_looked_up(plain_map(values), key)) if found is None else found.get(key)
+    compact = coded_map(values)
+    return _coded(_looked_up(plain_map(values), key)) if compact is None else compact.get(key)
 
 
 def map_values(values: pa.MapArray, key: str) -> pa.StringArray:
-    """As `coded_strings`, as an array of texts."""
+    """The items of one key of a map column as a plain array; see `coded_strings`."""
     return coded_strings(values, key).to_array()
 
 
 def plain_map(values: pa.MapArray) -> pa.MapArray:
-    """A map whose keys and items may be dictionary-encoded, as map<string, string>.
+    """A map with keys and items that may be dictionary-encoded, as `map<string, string>`.
 
     Raises:
-        MalformedColumn: it is no map of texts.
+        MalformedColumn: it is not a map of strings.
     """
     if values.type == STRING_MAP:
         return values
@@ -137,10 +139,10 @@ def plain_map(values: pa.MapArray) -> pa.MapArray:
         return pa.array([], STRING_MAP)
     offsets = values.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
-    # `keys` and `items` belong to the whole buffer, whatever slice the map is.
+    # `keys` and `items` cover the whole buffer, also if the map is a slice.
     keys = _plain_strings(values.keys, first, last)
     items = _plain_strings(values.items, first, last)
-    # A null bitmap cannot go with offsets that are themselves a slice.
+    # Arrow does not allow a null bitmap together with sliced offsets.
     moved = offsets if first == 0 and offsets.offset == 0 else pc.subtract(offsets, offsets[0])
     if values.null_count == 0:
         return pa.MapArray.from_arrays(moved, keys, items, STRING_MAP)
@@ -148,7 +150,7 @@ def plain_map(values: pa.MapArray) -> pa.MapArray:
 
 
 def require_map_of_strings(data_type: pa.DataType) -> None:
-    """Refuse, with a MalformedColumn, what is no map from text to text; a dictionary may stand for either."""
+    """Raise MalformedColumn unless the type is a map of strings; both sides may be dictionary-encoded."""
     sides = (data_type.key_type, data_type.item_type) if pa.types.is_map(data_type) else (data_type,)
     for side in sides:
         if side is data_type or not is_string(side):
@@ -164,11 +166,11 @@ def _looked_up(values: pa.MapArray, key: str) -> pa.StringArray:
     if len(values) == 0:
         return pa.array([], pa.string())
     spellings = [name for name in pc.unique(values.keys).to_pylist() if name.casefold() == key.casefold()]
-    found = [
+    items = [
         pc.map_lookup(values, pa.scalar(name, pa.string()), "last")
         for name in sorted(spellings, key=lambda name: name != key) or [key]
     ]
-    return found[0] if len(found) == 1 else pc.coalesce(*found)
+    return items[0] if len(items) == 1 else pc.coalesce(*items)
 
 
 def _coded(values: pa.StringArray) -> CodedStrings:

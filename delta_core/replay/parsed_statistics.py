@@ -1,7 +1,7 @@
-"""Statistics that a checkpoint holds as columns, as the JSON text that commits hold.
+"""Conversion of a checkpoint's `stats_parsed` to the JSON form of statistics in commits.
 
-PROTOCOL.md, "Per-file Statistics" and "Checkpoint Schema" (`stats_parsed`). What JSON cannot say (NaN,
-infinities) is left out: a missing bound skips nothing.
+See PROTOCOL.md, "Per-file Statistics" and "Checkpoint Schema" (`stats_parsed`). Values without a JSON form
+(NaN and infinities) are omitted: no file is skipped because of a missing bound.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 
 def statistics_to_json(values: pa.StructArray) -> pa.Array:
-    """One JSON text per row; null where the row has no statistics."""
+    """One JSON string per row; null if the row has no statistics."""
     rows = _readable(values).to_pylist()
     return pa.array([None if row is None else _string(row) for row in rows], pa.string())
 
@@ -27,10 +27,10 @@ def _string(row: dict[str, Any]) -> str:
 
 
 def _pruned(value: Any) -> Any:
-    """Without nulls and what JSON has no form for; numbers stay exact."""
+    """The value without nulls and values that have no JSON form. Numbers stay exact."""
     if isinstance(value, dict):
-        found = {name: _pruned(item) for name, item in value.items()}
-        return {name: item for name, item in found.items() if item is not None}
+        pruned = {name: _pruned(item) for name, item in value.items()}
+        return {name: item for name, item in pruned.items() if item is not None}
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, datetime):
@@ -43,7 +43,7 @@ def _pruned(value: Any) -> Any:
 
 
 def _encode(value: Any) -> list[bytes]:
-    # A decimal is written digit by digit; as a float it would lose some.
+    # A decimal is written digit by digit, since a float would lose digits.
     if isinstance(value, dict):
         parts = [b"{"]
         for position, (name, item) in enumerate(value.items()):
@@ -56,9 +56,9 @@ def _encode(value: Any) -> list[bytes]:
 
 
 def _readable(values: pa.StructArray) -> pa.StructArray:
-    """Without what has no ISO text: years beyond 9999, and times in nanoseconds.
+    """The struct without values that have no ISO 8601 form: years beyond 9999, and times in nanoseconds.
 
-    The latter come from INT96, where far years wrap around to wrong ones.
+    Times in nanoseconds come from INT96, where distant years wrap around to wrong years.
     """
     fields, children = [], []
     for index in range(values.type.num_fields):

@@ -1,7 +1,7 @@
-"""A version's state that may not know the last commits yet: they are put into it when it is looked at.
+"""A version's state to which the latest commits are applied on demand.
 
-A writer who follows its own appends never asks for the files of most versions, and putting one commit into
-the columns costs nearly as much as putting ten.
+A writer that follows its own appends needs the files of few versions, and applying one commit to the columns
+costs nearly as much as applying ten.
 """
 
 from __future__ import annotations
@@ -15,28 +15,29 @@ from delta_core.replay.state import ReplayState
 from delta_core.replay.tail import replay_tail
 
 MAX_WAITING_COMMITS = 64
-"""From so many on they are put into the state, so that their bytes do not pile up."""
+"""With this number of waiting commits they are applied to the state, so that their bytes do not pile up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingState:
-    """The state before some commits, and those commits.
+    """A state and the later commits that have not been applied to it.
 
     Attributes:
-        waiting: commits that were decoded once, so that putting them into the state does not fail.
+        base: the state before the waiting commits.
+        waiting: the commits, oldest first. They were decoded once before, so applying them does not fail.
     """
 
     base: ReplayState
     waiting: tuple[CommitData, ...] = ()
 
     def followed_by(self, commits: Sequence[CommitData]) -> PendingState:
-        """The state after some more commits, which have been decoded before."""
+        """The state after later commits, which have been decoded before."""
         waiting = (*self.waiting, *commits)
-        longer = PendingState(base=self.base, waiting=waiting)
-        return longer.caught_up() if len(waiting) >= MAX_WAITING_COMMITS else longer
+        extended = PendingState(base=self.base, waiting=waiting)
+        return extended.caught_up() if len(waiting) >= MAX_WAITING_COMMITS else extended
 
     def caught_up(self) -> PendingState:
-        """The same state with no commit waiting.
+        """The same state with all waiting commits applied.
 
         Raises:
             CorruptLogError: a commit is damaged.
@@ -47,7 +48,7 @@ class PendingState:
 
     @property
     def transactions(self) -> Mapping[str, SetTransaction]:
-        """Application transactions by application id; looks at no file."""
+        """Application transactions by application id. Does not apply file actions."""
         if not self.waiting:
             return self.base.transactions
         return {**self.base.transactions, **replay_tail(self.waiting).transactions}

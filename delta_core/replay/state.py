@@ -1,4 +1,4 @@
-"""A table's state at a version: the checkpoint's columns and what later commits changed."""
+"""A table's state at a version: the checkpoint's columns and the changes of later commits."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _REMOVE_LEAVES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstones:
-    """Removed files: those of a checkpoint, read when asked, and those of later commits."""
+    """Removed files: those of a checkpoint, which are read on demand, and those of later commits."""
 
     checkpoint: CheckpointReader | None = None
     touched: frozenset[FileKey] = frozenset()
     removes: Mapping[FileKey, Fields] = field(default_factory=dict)
 
     def apply(self, tail: Tail) -> Tombstones:
-        """The tombstones after some more commits."""
+        """The tombstones after later commits."""
         removes = {key: value for key, value in self.removes.items() if key not in tail.adds}
         return Tombstones(
             checkpoint=self.checkpoint,
@@ -53,22 +53,22 @@ class Tombstones:
         )
 
     def since(self, since_ms: int, live: LiveFiles) -> pa.Table:
-        """Those removed at this time or later, as TOMBSTONE_SCHEMA; see `batches`."""
-        found = []
+        """The files that were removed at this time or later, as TOMBSTONE_SCHEMA; see `batches`."""
+        recent = []
         for batch in self.batches(live):
             # A remove without a time counts as removed at time 0.
             times = pc.fill_null(batch.column("deletion_timestamp_ms"), 0)
-            kept = batch.filter(pc.greater_equal(times, since_ms))
-            if kept.num_rows:
-                found.append(kept)
-        return pa.Table.from_batches(found, schema=TOMBSTONE_SCHEMA)
+            rows = batch.filter(pc.greater_equal(times, since_ms))
+            if rows.num_rows:
+                recent.append(rows)
+        return pa.Table.from_batches(recent, schema=TOMBSTONE_SCHEMA)
 
     def batches(self, live: LiveFiles) -> Iterator[pa.RecordBatch]:
-        """All of them, expired ones included, as batches of TOMBSTONE_SCHEMA.
+        """All removed files, including expired ones, as batches of TOMBSTONE_SCHEMA.
 
         Args:
-            live: the files of the same version. A checkpoint that names one of them as removed, too, was
-                written wrong or damaged, and the file is what its readers go on reading.
+            live: the live files of the same version. A checkpoint that also lists one of them as removed is
+                wrong or damaged. Its readers keep reading the file, so the file counts as live.
 
         Raises:
             CorruptLogError: the checkpoint cannot be decoded.
@@ -77,19 +77,19 @@ class Tombstones:
         spellings: pa.Array | None = None
         for batch in _checkpoint_removes(self.checkpoint):
             if keys and batch.num_rows:
-                # Most checkpoints have no tombstones, and then the many paths need not be spelled.
+                # Most checkpoints have no tombstones, so the spellings are computed only on demand.
                 spellings = path_spellings(keys) if spellings is None else spellings
                 paths, dvs = batch.column("path"), partial(batch.column, "deletion_vector")
-                gone, found = matching_rows(paths, dvs, keys, spellings)
-                kept = np.ones(batch.num_rows, dtype=np.bool_)
-                kept[gone] = False
-                otherwise = {key for key in keys - found if may_be_escaped(key)}
-                if otherwise:
-                    kept[matching_rows(paths, dvs, otherwise, None)[0]] = False
-                batch = batch.filter(pa.array(kept))
-            alive = live.rows_among(batch.column("path"), partial(batch.column, "deletion_vector"))
-            if alive is not None:
-                batch = batch.filter(pa.array(~alive))
+                superseded, matched = matching_rows(paths, dvs, keys, spellings)
+                mask = np.ones(batch.num_rows, dtype=np.bool_)
+                mask[superseded] = False
+                unmatched = {key for key in keys - matched if may_be_escaped(key)}
+                if unmatched:
+                    mask[matching_rows(paths, dvs, unmatched, None)[0]] = False
+                batch = batch.filter(pa.array(mask))
+            is_live = live.rows_among(batch.column("path"), partial(batch.column, "deletion_vector"))
+            if is_live is not None:
+                batch = batch.filter(pa.array(~is_live))
             if batch.num_rows:
                 yield batch
         if self.removes:
@@ -98,7 +98,7 @@ class Tombstones:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayState:
-    """Everything that a version consists of. `domain_metadata` holds no tombstones."""
+    """The complete state of a version. `domain_metadata` contains no removed domains."""
 
     protocol: Protocol
     metadata: Metadata
@@ -108,7 +108,7 @@ class ReplayState:
     tombstones: Tombstones
 
     def apply(self, tail: Tail) -> ReplayState:
-        """The state after some more commits."""
+        """The state after later commits."""
         return ReplayState(
             protocol=tail.protocol or self.protocol,
             metadata=tail.metadata or self.metadata,
@@ -128,15 +128,15 @@ def build_state(
         CorruptLogError: the checkpoint cannot be decoded.
     """
     chunks = list(_file_chunks(checkpoint))
-    numbers, path = distinct_files(chunks)
+    hashes, path = distinct_files(chunks)
     if checkpoint is not None and path is not None:
-        raise damaged_checkpoint(checkpoint.files.names[0], f"it has the file {path!r} twice")
+        raise damaged_checkpoint(checkpoint.files.names[0], f"It lists the file {path!r} twice.")
     base = ReplayState(
         protocol=protocol,
         metadata=metadata,
         transactions=checkpoint_transactions(checkpoint),
         domain_metadata=checkpoint_domains(checkpoint),
-        files=LiveFiles.of_chunks(chunks, numbers),
+        files=LiveFiles.of_chunks(chunks, hashes),
         tombstones=Tombstones(checkpoint=checkpoint),
     )
     return base.apply(tail)
@@ -145,16 +145,16 @@ def build_state(
 def checkpoint_protocol_and_metadata(
     checkpoint: CheckpointReader,
 ) -> tuple[Protocol | None, Metadata | None]:
-    """The two from a checkpoint; reads only the row groups that hold them.
+    """Protocol and metadata of a checkpoint. Reads only the row groups that hold them.
 
     Raises:
-        CorruptLogError: damaged, or two of one kind.
+        CorruptLogError: the checkpoint is damaged, or holds two actions of one kind.
     """
-    found = {kind: list(checkpoint.actions(kind)) for kind in ("protocol", "metaData")}
-    for kind, rows in found.items():
+    actions = {kind: list(checkpoint.actions(kind)) for kind in ("protocol", "metaData")}
+    for kind, rows in actions.items():
         if len(rows) > 1:
-            raise damaged_checkpoint(checkpoint.files.names[0], f"it holds {len(rows)} {kind!r} actions")
-    protocol, metadata = found["protocol"], found["metaData"]
+            raise damaged_checkpoint(checkpoint.files.names[0], f"It holds {len(rows)} {kind!r} actions.")
+    protocol, metadata = actions["protocol"], actions["metaData"]
     return (
         protocol_from_json(protocol[0]) if protocol else None,
         metadata_from_json(metadata[0]) if metadata else None,
@@ -221,13 +221,13 @@ def _removes_batch(part: CheckpointPart, rows: pa.StructArray, present: Mapping[
         ]
         return pa.RecordBatch.from_arrays(columns, schema=TOMBSTONE_SCHEMA)
     except (pa.ArrowException, KeyError, TypeError) as error:
-        raise damaged_checkpoint(part.path, f"remove: {error}") from error
+        raise damaged_checkpoint(part.path, f"The column remove is invalid: {error}.") from error
 
 
-def _remove_column(rows: pa.StructArray, leaf: str, wanted: pa.DataType) -> pa.Array:
+def _remove_column(rows: pa.StructArray, leaf: str, target: pa.DataType) -> pa.Array:
     values = pc.struct_field(rows, leaf)
-    if wanted == DELETION_VECTOR_TYPE:
+    if target == DELETION_VECTOR_TYPE:
         return deletion_vectors(values)
-    if wanted == STRING_MAP:
+    if target == STRING_MAP:
         return plain_map(values)
-    return as_type(values, wanted)
+    return as_type(values, target)

@@ -1,6 +1,6 @@
-"""The commits after a checkpoint, reconciled (PROTOCOL.md, "Action Reconciliation").
+"""Replay of the commits after a checkpoint (PROTOCOL.md, "Action Reconciliation").
 
-Only these few actions are Python objects; what they touch in a checkpoint is found with Arrow.
+Only these few actions are Python objects. The checkpoint's files that they affect are found with Arrow.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LIVE_JSON_KEYS = {
     "default_row_commit_version": "defaultRowCommitVersion",
     "clustering_provider": "clusteringProvider",
 }
-"""What the log calls the columns of LIVE_FILE_SCHEMA."""
+"""The log's names for the columns of LIVE_FILE_SCHEMA."""
 
 _TOMBSTONE_JSON_KEYS = {
     "path": "path",
@@ -53,7 +53,7 @@ _DELETION_VECTOR_KEYS = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes
 
 @dataclass(slots=True, kw_only=True)
 class Tail:
-    """What a run of commits leaves behind.
+    """The reconciled actions of consecutive commits.
 
     Attributes:
         adds: live files that the commits added, as JSON fields.
@@ -99,7 +99,7 @@ def replay_tail(commits: Iterable[CommitData]) -> Tail:
 
 
 def file_key(fields: Fields) -> FileKey:
-    """The identity of an `add` or `remove` given as JSON fields."""
+    """The identity of the logical file of an `add` or `remove`, from its JSON fields."""
     return canonical_log_path(fields["path"]), dv_unique_id(fields.get("deletionVector")) or ""
 
 

@@ -1,4 +1,4 @@
-"""Which files a query needs, and the rows in them."""
+"""Scans: the files that a query needs, and the rows in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live files as a table for people: partition values typed, statistics as columns."""
+"""The live files as a readable table: typed partition values, and statistics as columns."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def add_actions_table(snapshot: Snapshot, *, flatten: bool = False) -> pa.Table:
 
     Args:
         snapshot: the table.
-        flatten: columns `partition.x`, `null_count.x`, `min.x`, `max.x` instead of structs; the path of
-            a nested column is joined by dots.
+        flatten: return columns `partition.x`, `null_count.x`, `min.x`, `max.x` instead of structs. The path
+            of a nested column is joined by dots.
 
     Returns:
-        `path` as in the log, `size_bytes`, `modification_time`, `num_records`, `num_deleted` (of these, by a
-        deletion vector; null without one), then partition values,
-        null counts, and bounds of what has bounds, in the columns' types; null is unknown.
+        `path` as in the log, `size_bytes`, `modification_time`, `num_records`, `num_deleted` (the number of
+        records deleted by a deletion vector; null without one), then partition values, null counts, and
+        bounds of the columns that have bounds, in the columns' types. Null means unknown.
     """
     files = snapshot.files.to_table(_COLUMNS)
     partitions = typed_partitions(
@@ -79,8 +79,8 @@ def _leaves(
 def _named(
     leaves: Leaves, values: Callable[[tuple[str, ...]], pa.Array | None]
 ) -> dict[str, pa.Array | pa.ChunkedArray]:
-    found = ((".".join(path), values(path)) for path in leaves)
-    return {name: array for name, array in found if array is not None}
+    arrays = ((".".join(path), values(path)) for path in leaves)
+    return {name: array for name, array in arrays if array is not None}
 
 
 def _single(values: pa.Array | pa.ChunkedArray) -> pa.Array:

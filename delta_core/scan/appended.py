@@ -1,4 +1,4 @@
-"""What a table gained between two of its versions, for readers that go on where they stopped."""
+"""The rows that a table gained between two versions, for incremental readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from delta_core.errors import ConfigurationError, TableChangedError, VersionNotF
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.typing import resolve
 from delta_core.scan.past_files import PastFileReaders
-from delta_core.scan.past_states import Rules, require_same_rules, rules_after
+from delta_core.scan.past_states import TableDefinition, definition_after, require_compatible_definition
 from delta_core.scan.record_batches import FileReader
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
@@ -25,13 +25,13 @@ PartitionValues = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendedFiles:
-    """The data files that commits after one version added.
+    """The data files added by the commits after one version.
 
     Attributes:
-        since_version: the last version that does not count.
-        version: the last version that does.
-        adds: in the order of their commits. A later compaction may have replaced some of them; their rows
-            are the same and their files are there until vacuum takes them.
+        since_version: the last version that is not included.
+        version: the last version that is included.
+        adds: in the order of the commits. A later compaction may have replaced some of the files; the files
+            still have the same rows, and remain until vacuum deletes them.
     """
 
     since_version: int
@@ -40,16 +40,16 @@ class AppendedFiles:
 
 
 def appended_files(snapshot: Snapshot, *, since_version: int) -> AppendedFiles:
-    """The files that were appended after `since_version`, up to the snapshot's version.
+    """The files appended after `since_version`, up to the snapshot's version.
 
-    Commits that only rearrange rows, such as compaction, add nothing. One request for each commit.
+    Commits that only rearrange rows, such as compactions, add nothing. One request for each commit.
 
     Args:
-        snapshot: the version to go up to.
-        since_version: the version already seen; -1 is before the first.
+        snapshot: the last version to include.
+        since_version: the last version already read; -1 is before the first.
 
     Raises:
-        TableChangedError: a commit changed or removed rows, so appended files do not tell the whole story.
+        TableChangedError: a commit changed or removed rows, so appended files are not the whole change.
         VersionNotFoundError: a commit is no longer in the log.
         ConfigurationError: the snapshot is older than `since_version`.
     """
@@ -61,9 +61,8 @@ def appended_files(snapshot: Snapshot, *, since_version: int) -> AppendedFiles:
         if removed:
             raise TableChangedError(
                 f"Version {version} of {snapshot.store.uri!r} removed or changed rows.",
-                cause=f"It removed {len(removed)} files, so the files that were added are not all that "
-                "happened",
-                fix="Read the whole table, or let the consumer start again from this version",
+                cause=f"It removed {len(removed)} files, so the added files are not the whole change.",
+                fix="Read the whole table, or let the consumer start again from this version.",
             )
         added = [a for a in actions if isinstance(a, AddFile) and a.data_change]
         _require_whole_files(snapshot, added, version)
@@ -80,11 +79,11 @@ def appended_batches(
     filters: Expression | str | None = None,
     allowed_roots: Sequence[LogStore] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that were appended after `since_version`, commit by commit, in bounded memory.
+    """The rows appended after `since_version`, commit by commit, in bounded memory.
 
-    What can be refused is refused before the first batch. Arguments and errors are those of
-    `appended_files`, `columns` and `filters` those of `DeltaTable.to_batches`, `allowed_roots` that of
-    `Scan`; besides, a file that vacuum has taken since is a MissingDataFileError.
+    All checks that are possible without reading data run before the first batch. Arguments and errors are
+    those of `appended_files`; `columns` and `filters` are those of `DeltaTable.to_batches`, and
+    `allowed_roots` that of `Scan`. A file that vacuum has deleted raises MissingDataFileError.
     """
     snapshot.require_readable()
     schema = snapshot.schema
@@ -102,7 +101,7 @@ def appended_batches(
         )
 
     readers = PastFileReaders(schema=schema, mapping=snapshot.column_mapping, make=reader)
-    readers.of(snapshot.partition_columns)  # here a column that does not exist is refused
+    readers.of(snapshot.partition_columns)  # refuses unknown columns before the log is read
     adds = appended_files(snapshot, since_version=since_version).adds
     places = (access.locate(add.path, store=snapshot.store) for add in adds)
     return _rows(readers, zip(places, adds, strict=True))
@@ -117,23 +116,23 @@ def _rows(readers: PastFileReaders, adds: Iterable[tuple[ObjectPlace, AddFile]])
 def changed_partitions(snapshot: Snapshot, *, since_version: int) -> tuple[Mapping[str, str | None], ...]:
     """The partitions whose rows changed after `since_version`, each once, in the order of their values.
 
-    Rows that were removed count as well as rows that were added. One request for each commit.
+    Removed rows count as well as added rows. One request for each commit.
 
     Args:
-        snapshot: the version to go up to.
-        since_version: the version already seen; -1 is before the first.
+        snapshot: the last version to include.
+        since_version: the last version already read; -1 is before the first.
 
     Returns:
-        Partition values as the log has them, by column; one empty mapping for a table without partitions.
+        Partition values as in the log, by column; one empty mapping for a table without partitions.
 
     Raises:
         VersionNotFoundError: a commit is no longer in the log.
         CorruptLogError: a commit is damaged.
         ConfigurationError: the snapshot is older than `since_version`.
-        TableChangedError: a removed file does not say which partition it was in.
+        TableChangedError: a removed file has no recorded partition.
     """
-    snapshot.require_readable(operation="tell which partitions changed")
-    found: set[PartitionValues] = set()
+    snapshot.require_readable(operation="list the changed partitions")
+    partitions: set[PartitionValues] = set()
     for version, actions in _commits(snapshot, since_version):
         for action in actions:
             if not isinstance(action, (AddFile, RemoveFile)) or not action.data_change:
@@ -141,21 +140,21 @@ def changed_partitions(snapshot: Snapshot, *, since_version: int) -> tuple[Mappi
             values = action.partition_values
             if values is None or (snapshot.partition_columns and not values):
                 raise TableChangedError(
-                    f"Version {version} of {snapshot.store.uri!r} does not say which partitions it changed.",
-                    cause=f"The file {action.path!r} has no partition values",
-                    fix="Work on the whole table",
+                    f"Version {version} of {snapshot.store.uri!r} does not record the partitions it changed.",
+                    cause=f"The file {action.path!r} has no partition values.",
+                    fix="Process the whole table.",
                 )
-            found.add(tuple(sorted(values.items())))
-    ordered = sorted(found, key=lambda values: [(value is not None, value or "") for _, value in values])
+            partitions.add(tuple(sorted(values.items())))
+    ordered = sorted(partitions, key=lambda values: [(value is not None, value or "") for _, value in values])
     return tuple(dict(values) for values in ordered)
 
 
 def _commits(snapshot: Snapshot, since_version: int) -> Iterator[tuple[int, list[Action]]]:
     if since_version > snapshot.version:
         raise ConfigurationError(
-            f"The changes after version {since_version} of {snapshot.store.uri!r} are asked for.",
-            cause=f"The table is at version {snapshot.version}; another table may be at its place",
-            fix="Let the consumer start again, without a version that it has seen",
+            f"The changes after version {since_version} of {snapshot.store.uri!r} cannot be read.",
+            cause=f"The table is only at version {snapshot.version}; it may have been replaced.",
+            fix="Let the consumer start again, without a version already read.",
         )
     for version in range(since_version + 1, snapshot.version + 1):
         try:
@@ -163,30 +162,30 @@ def _commits(snapshot: Snapshot, since_version: int) -> Iterator[tuple[int, list
         except VersionNotFoundError as error:
             raise VersionNotFoundError(
                 f"The changes of version {version} of {snapshot.store.uri!r} are not in the log.",
-                cause="Log cleanup has passed it, since a checkpoint holds what is live",
-                fix="Read the whole table once; then go on from its version",
+                cause="Log cleanup deleted the commit after a checkpoint.",
+                fix="Read the whole table once, then continue from its version.",
             ) from error
         yield version, actions
 
 
 def _require_same_rules(snapshot: Snapshot, past: Mapping[int, Sequence[Action]]) -> None:
-    """Refuse when files of the commits do not read by the snapshot's protocol and metadata."""
+    """Refuse when the commits' protocol or metadata are incompatible with those of the snapshot."""
     first, *later = past or [snapshot.version]
     if not any(past[version] for version in later):
         return
     state = Snapshot.load(snapshot.store, version=first)
-    rules: Rules = (state.protocol, state.metadata)
+    definition: TableDefinition = (state.protocol, state.metadata)
     for version in (first, *later):
-        rules = rules_after(rules, past[version])
-        require_same_rules(snapshot, version, rules, through_scan=False, same_columns=False)
+        definition = definition_after(definition, past[version])
+        require_compatible_definition(snapshot, version, definition, through_scan=False, same_columns=False)
 
 
 def _require_whole_files(snapshot: Snapshot, added: list[AddFile], version: int) -> None:
-    """Refuse a file with a deletion vector: not all of its rows are there, and some were there before."""
+    """Refuse a file with a deletion vector: some of its rows are deleted, and others are not new."""
     masked = next((add for add in added if add.deletion_vector is not None), None)
     if masked is not None:
         raise TableChangedError(
             f"Version {version} of {snapshot.store.uri!r} changed rows.",
-            cause=f"The file {masked.path!r} has a deletion vector",
-            fix="Read the whole table, or let the consumer start again from this version",
+            cause=f"The file {masked.path!r} has a deletion vector.",
+            fix="Read the whole table, or let the consumer start again from this version.",
         )

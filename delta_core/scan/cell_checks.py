@@ -1,7 +1,7 @@
-"""Whether all texts of a column look alike, asked of the column's bytes at once.
+"""Checks that all strings of a column have the same form, on the bytes of the whole column.
 
-Arrow's kernels answer for each text by itself and hand over a mask; the proofs of `uniform_statistics` only
-ask whether all agree, which a comparison of buffers or of one byte per text answers several times faster.
+Arrow's kernels return a mask with one answer per string. The proofs of `uniform_statistics` only need to know
+whether all strings agree; comparing buffers, or one byte per string, answers this several times faster.
 """
 
 from __future__ import annotations
@@ -15,38 +15,39 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextBytes:
-    """The bytes of a column of texts: text `i` is `data[begins[i]:ends[i]]`."""
+class StringBytes:
+    """The bytes of a string column: string `i` is `data[begins[i]:ends[i]]`."""
 
     data: npt.NDArray[np.uint8]
     begins: npt.NDArray[np.intp]
     ends: npt.NDArray[np.intp]
 
-    def begin_with(self, text: str) -> bool:
-        """Whether all do. `text` is ASCII."""
-        return self.are_at_least(len(text)) and all(
-            bool((self.data[self.begins + at] == code).all()) for at, code in enumerate(text.encode("ascii"))
+    def begin_with(self, prefix: str) -> bool:
+        """Whether all strings begin with `prefix`, which is ASCII."""
+        return self.are_at_least(len(prefix)) and all(
+            bool((self.data[self.begins + at] == code).all())
+            for at, code in enumerate(prefix.encode("ascii"))
         )
 
-    def end_with(self, text: str) -> bool:
-        """Whether all do. `text` is ASCII."""
-        return self.are_at_least(len(text)) and all(
+    def end_with(self, suffix: str) -> bool:
+        """Whether all strings end with `suffix`, which is ASCII."""
+        return self.are_at_least(len(suffix)) and all(
             bool((self.data[self.ends - at] == code).all())
-            for at, code in enumerate(reversed(text.encode("ascii")), start=1)
+            for at, code in enumerate(reversed(suffix.encode("ascii")), start=1)
         )
 
     def are_at_least(self, length: int) -> bool:
-        """Whether none is shorter, in bytes."""
+        """Whether all strings have at least this length, in bytes."""
         return bool((self.ends - self.begins >= length).all())
 
-    def have_leading_zeros(self, *, before: int, behind: int) -> bool:
-        """Whether any number begins with a zero that something follows, or with a minus sign and a zero.
+    def have_leading_zeros(self, *, before: int, after: int) -> bool:
+        """Whether any number begins with a zero followed by another byte, or with a minus sign and a zero.
 
         Args:
-            before: bytes of each text in front of its number.
-            behind: bytes behind it. The number has at least one byte in every text.
+            before: bytes of each string before its number.
+            after: bytes after its number. The number has at least one byte in every string.
         """
-        begins, lasts = self.begins + before, self.ends - (behind + 1)
+        begins, lasts = self.begins + before, self.ends - (after + 1)
         first = self.data[begins]
         if bool((begins[first == ord("0")] < lasts[first == ord("0")]).any()):
             return True
@@ -54,26 +55,26 @@ class TextBytes:
         return bool((self.data[begins[negative] + 1] == ord("0")).any())
 
 
-def bytes_of(column: pa.Array) -> TextBytes:
-    """Of a column of strings without nulls that is not a slice of another."""
+def bytes_of(column: pa.Array) -> StringBytes:
+    """The bytes of a string column that has no nulls and is not a slice of another column."""
     _, offsets, data = column.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(column) + 1).astype(np.intp)
-    found = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    return TextBytes(data=found, begins=bounds[:-1], ends=bounds[1:])
+    content = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return StringBytes(data=content, begins=bounds[:-1], ends=bounds[1:])
 
 
-def all_equal(column: pa.Array, text: str) -> bool:
-    """Whether every text of the column, one as `bytes_of` takes it, is this one."""
-    offsets, data = _repeated(text, len(column))
-    _, found_offsets, found = column.buffers()
-    if not found_offsets.slice(0, offsets.size).equals(offsets):
+def all_equal(column: pa.Array, string: str) -> bool:
+    """Whether every string of the column equals `string`. The column is as for `bytes_of`."""
+    offsets, data = _repeated(string, len(column))
+    _, column_offsets, column_data = column.buffers()
+    if not column_offsets.slice(0, offsets.size).equals(offsets):
         return False
-    # What lies behind the last text is no part of the column.
-    return data.size == 0 or bool(found.slice(0, data.size).equals(data))
+    # The buffer may be longer than the column's last string.
+    return data.size == 0 or bool(column_data.slice(0, data.size).equals(data))
 
 
 @lru_cache(maxsize=64)
-def _repeated(text: str, num_strings: int) -> tuple[pa.Buffer, pa.Buffer]:
-    whole = text.encode()
+def _repeated(string: str, num_strings: int) -> tuple[pa.Buffer, pa.Buffer]:
+    whole = string.encode()
     offsets = np.arange(num_strings + 1, dtype=np.int32) * np.int32(len(whole))
     return pa.py_buffer(offsets), pa.py_buffer(whole * num_strings)

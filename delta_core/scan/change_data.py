@@ -1,8 +1,8 @@
 """The rows that changed between two versions (PROTOCOL.md, "Add CDC File", "Change Data Files").
 
-A commit with change data files is told by these alone. Of any other commit the files that it added are
-inserts and those that it removed deletes; where it only changed a file's deletion vector, the rows that
-differ between the two vectors are.
+The changes of a commit with change data files are the rows of these files. For any other commit the rows of
+added files are inserts and the rows of removed files are deletes. Where a commit only replaced a file's
+deletion vector, the rows that differ between the two deletion vectors changed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from delta_core.log.listing import LogListing, list_log
 from delta_core.log.log_path import commit_path
 from delta_core.replay.live_files import matching_rows, path_spellings
 from delta_core.scan.past_files import PastFileReaders
-from delta_core.scan.past_states import Rules, require_same_rules, rules_after
+from delta_core.scan.past_states import TableDefinition, definition_after, require_compatible_definition
 from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader, RowsOfFile
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
@@ -58,16 +58,16 @@ CHANGE_COLUMNS = (
     StructField(name=COMMIT_VERSION, data_type=LONG),
     StructField(name=COMMIT_TIMESTAMP, data_type=TIMESTAMP),
 )
-"""What a change says besides the row; after the table's columns."""
+"""The columns that describe a change; they follow the table's columns."""
 
 _ENABLED = "delta.enableChangeDataFeed"
 
 
 class ChangeDataScan:
-    """The changes from one version up to a snapshot's, with the snapshot's schema.
+    """The changes from one version up to a snapshot's version, in the snapshot's schema.
 
-    Nothing is read until asked for. Requests of reading: one listing, one for each version,
-    those of opening the first version, and the data files.
+    Nothing is read before iteration. Requests: one listing, one for each version, those of opening the first
+    version, and the data files.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class ChangeDataScan:
         """Set up the scan.
 
         Args:
-            snapshot: the last version that counts; its schema is that of the rows.
-            starting_version: the first version that counts.
-            predicate: Spark SQL text or an expression on the table's columns and CHANGE_COLUMNS.
-            columns: names in the order wanted; None is the table's columns and then CHANGE_COLUMNS.
-            batch_rows: at most so many rows per batch.
-            allowed_roots: stores below whose roots absolute paths of the log may lead.
+            snapshot: the last version to include; its schema is the schema of the rows.
+            starting_version: the first version to include.
+            predicate: Spark SQL or an expression on the table's columns and CHANGE_COLUMNS.
+            columns: names in the order of the result; None is the table's columns and then CHANGE_COLUMNS.
+            batch_rows: maximum number of rows per batch.
+            allowed_roots: stores below whose roots absolute paths in the log are allowed.
 
         Raises:
             ConfigurationError: the first version is after the last one, or negative.
-            SchemaError: the table has a column that is called as one of CHANGE_COLUMNS.
+            SchemaError: the table has a column with the name of one of CHANGE_COLUMNS.
             ExpressionError: the predicate is invalid or does not fit the schema.
             SchemaError: a column does not exist.
             UnsupportedTableFeatureError: the table cannot be read.
@@ -100,9 +100,9 @@ class ChangeDataScan:
         first = whole_number(starting_version, what="first version", fix="Pass a whole number such as 3.")
         if first is None or not 0 <= first <= snapshot.version:
             raise ConfigurationError(
-                f"Changes from version {starting_version} to {snapshot.version} were asked for.",
+                f"The changes from version {starting_version} to {snapshot.version} cannot be read.",
                 cause="The first version must be a number, at least 0 and not after the last one.",
-                fix="Ask for a range of versions in the order in which they were committed.",
+                fix="Pass a range of versions in the order in which they were committed.",
             )
         snapshot.require_readable(operation="read change data", through_scan=True)
         _require_no_change_columns(snapshot)
@@ -117,8 +117,9 @@ class ChangeDataScan:
         mapping = ColumnMapping(snapshot.column_mapping.mode, frozenset(f.name for f in CHANGE_COLUMNS))
 
         def reader(constant: Collection[str]) -> FileReader:
-            # Not a word of `self` here: in a circle, what the snapshot holds would outlive the scan.
-            # A version's number and time are the same for a whole file, as partition values are.
+            # This closure must not refer to `self`: the reference cycle would keep the snapshot's memory
+            # alive longer than the scan.
+            # A version's number and time are constant within a file, like partition values.
             return FileReader(
                 schema=schema,
                 columns=columns,
@@ -130,7 +131,7 @@ class ChangeDataScan:
             )
 
         self._readers = PastFileReaders(schema=schema, mapping=mapping, make=reader)
-        # Here a column that does not exist is refused.
+        # This call refuses columns that do not exist.
         self._arrow_schema = self._readers.of(()).arrow_schema
 
     @property
@@ -142,27 +143,27 @@ class ChangeDataScan:
         """The changes, version by version, in bounded memory.
 
         Raises:
-            TableChangedError: change data was not enabled for all of the versions, or the schema of one
-                has a column that the last one lacks.
+            TableChangedError: change data was not enabled for all of the versions, or the schema of one of
+                them has a column that the last schema does not have.
             VersionNotFoundError: a commit is no longer in the log.
-            MissingDataFileError: vacuum has taken a file.
+            MissingDataFileError: vacuum has deleted a file.
             InvalidTableError: a file cannot be read.
-            CorruptLogError: a commit is damaged, or its time is no date.
+            CorruptLogError: a commit is damaged, or its timestamp is out of range.
         """
         times = self._times
         first = Snapshot.load(self._snapshot.store, version=self._starting_version)
-        rules: Rules = (first.protocol, first.metadata)
-        self._require_changes(self._starting_version, rules)
+        definition: TableDefinition = (first.protocol, first.metadata)
+        self._require_changes(self._starting_version, definition)
         for version in range(self._starting_version, self._snapshot.version + 1):
             actions = commit_actions(self._snapshot.store, version)
-            changed = rules_after(rules, actions)
-            if changed is not rules:
-                rules = changed
-                self._require_changes(version, rules)
+            changed = definition_after(definition, actions)
+            if changed is not definition:
+                definition = changed
+                self._require_changes(version, definition)
             stamp = {COMMIT_VERSION: str(version), COMMIT_TIMESTAMP: _date_string(version, times[version])}
-            # What the commit removed may have been partitioned until then.
+            # Files that the commit removed may have been partitioned by the earlier metadata.
             replaced = any(isinstance(action, Metadata) for action in actions)
-            partitioned = replaced or bool(rules[1].partition_columns)
+            partitioned = replaced or bool(definition[1].partition_columns)
             for part in self._parts(version, actions, partitioned=partitioned):
                 yield from self._rows(part, stamp)
 
@@ -170,16 +171,18 @@ class ChangeDataScan:
         """The changes as one table; raises as `to_batches`."""
         return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
 
-    # ------------------------------------------------------------ may the changes be told?
+    # ------------------------------------------------------------ are the changes readable?
 
-    def _require_changes(self, version: int, rules: Rules) -> None:
-        require_same_rules(self._snapshot, version, rules, through_scan=True, same_columns=True)
-        if rules[1].configuration.get(_ENABLED, "").strip().lower() != "true":
+    def _require_changes(self, version: int, definition: TableDefinition) -> None:
+        require_compatible_definition(
+            self._snapshot, version, definition, through_scan=True, same_columns=True
+        )
+        if definition[1].configuration.get(_ENABLED, "").strip().lower() != "true":
             raise TableChangedError(
-                f"The changes of version {version} of {self._snapshot.store.uri!r} cannot be told.",
+                f"The changes of version {version} of {self._snapshot.store.uri!r} cannot be read.",
                 cause=f"The table property {_ENABLED} was not true then: commits did not record changes.",
-                fix="Of a table that is only appended to, read DeltaTable.appended_batches; of another, ask "
-                "for versions during which it was true, or compare the two versions' rows.",
+                fix="For an append-only table, use DeltaTable.appended_batches; otherwise choose versions "
+                "during which the property was true, or compare the rows of the two versions.",
             )
 
     @cached_property
@@ -190,16 +193,18 @@ class ChangeDataScan:
             LogListing(commits=listing.commits, checkpoints=listing.checkpoints),
             metadata=self._snapshot.metadata,
         )
-        wanted = range(self._starting_version, self._snapshot.version + 1)
-        found = {file.version: times[at] for at, file in enumerate(times.files) if file.version in wanted}
-        missing = next((version for version in wanted if version not in found), None)
+        versions = range(self._starting_version, self._snapshot.version + 1)
+        by_version = {
+            file.version: times[at] for at, file in enumerate(times.files) if file.version in versions
+        }
+        missing = next((version for version in versions if version not in by_version), None)
         if missing is not None:
             raise VersionNotFoundError(
                 f"The changes of version {missing} of {self._snapshot.store.uri!r} are not in the log.",
-                cause="Log cleanup has passed it, since a checkpoint holds what is live",
-                fix="Read the whole table once; then go on from its version",
+                cause="Log cleanup deleted the commit after a checkpoint.",
+                fix="Read the whole table once, then continue from its version.",
             )
-        return found
+        return by_version
 
     # ------------------------------------------------------------ what changed
 
@@ -238,7 +243,7 @@ class ChangeDataScan:
     def _differences(
         self, remove: RemoveFile, add: AddFile, values: Mapping[str, str | None]
     ) -> Iterator[_Part]:
-        """What changed when a file's deletion vector was replaced."""
+        """The rows that changed when a file's deletion vector was replaced."""
         before, after = self._rows_of(remove.deletion_vector), self._rows_of(add.deletion_vector)
 
         def without(some: RowsOfFile | None, others: RowsOfFile | None) -> RowsOfFile:
@@ -260,25 +265,25 @@ class ChangeDataScan:
         )
 
     def _partition_values(self, version: int, remove: RemoveFile) -> Mapping[str, str | None]:
-        """Those of a removed file; a `remove` need not say them, and then the version before does."""
+        """The partition values of a removed file; read from the version before when the `remove` has none."""
         if remove.partition_values:
             return remove.partition_values
         if self._previous is None or self._previous.version != version - 1:
-            # Kept: when one remove of a commit lacks its values, all of them do.
+            # Cached: when one remove of a commit lacks its values, all of them do.
             self._previous = Snapshot.load(self._snapshot.store, version=version - 1)
         if not self._previous.partition_columns:
             return {}
-        wanted = canonical_log_path(remove.path)
+        path = canonical_log_path(remove.path)
         for batch in self._previous.files.batches(["path", "partition_values"]):
             rows, _ = matching_rows(
-                batch.column("path"), lambda: None, {(wanted, "")}, path_spellings([(wanted, "")])
+                batch.column("path"), lambda: None, {(path, "")}, path_spellings([(path, "")])
             )
             if len(rows):
                 return dict(batch.column("partition_values")[int(rows[0])].as_py() or ())
         raise TableChangedError(
-            f"Version {version} of {self._snapshot.store.uri!r} does not say which partition it changed.",
-            cause=f"The file {remove.path!r} has no partition values, and the version before lacks it",
-            fix="Compare the rows of the two versions instead",
+            f"Version {version} of {self._snapshot.store.uri!r} does not record the partition it changed.",
+            cause=f"The file {remove.path!r} has no partition values, and is not in the version before.",
+            fix="Compare the rows of the two versions instead.",
         )
 
     def _rows(self, part: _Part, stamp: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
@@ -292,12 +297,12 @@ class ChangeDataScan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """Rows of one file that changed.
+    """The changed rows of one file.
 
     Attributes:
-        change: what happened to the rows; None where the file says so itself.
-        deleted: gives the rows that do not count.
-        only: gives the rows that count; None is all others.
+        change: the type of the change; None where the file has a column with the type.
+        deleted: returns the rows to leave out.
+        only: returns the rows to include; None includes all other rows.
     """
 
     path: str
@@ -308,7 +313,7 @@ class _Part:
 
 
 def _require_no_change_columns(snapshot: Snapshot) -> None:
-    """Refuse a table with a column of such a name: nobody could tell its values from the change's."""
+    """Refuse a table with a column of a reserved name: its values would collide with the change columns."""
     reserved = {field.name.casefold() for field in CHANGE_COLUMNS}
     for field in snapshot.schema:
         if reserved.isdisjoint(
@@ -316,9 +321,9 @@ def _require_no_change_columns(snapshot: Snapshot) -> None:
         ):
             continue
         raise SchemaError(
-            f"The changes of {snapshot.store.uri!r} cannot be told.",
-            cause=f"Its column {field.name} has a name that change data has for itself.",
-            fix="Rewrite the table with another name for the column, or compare two versions' rows.",
+            f"The changes of {snapshot.store.uri!r} cannot be read.",
+            cause=f"The name of its column {field.name} is reserved for change data.",
+            fix="Rewrite the table with another name for the column, or compare the rows of two versions.",
         )
 
 
@@ -327,8 +332,8 @@ def _date_string(version: int, timestamp_ms: int) -> str:
         moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=timestamp_ms)
     except OverflowError as error:
         raise CorruptLogError(
-            f"The commit {commit_path(version)!r} has a time that is no date.",
+            f"The timestamp of the commit {commit_path(version)!r} is out of range.",
             cause=f"It is {timestamp_ms} milliseconds after 1970.",
-            fix="Ask for versions without it, or restore the log from a backup.",
+            fix="Choose versions without this commit, or restore the log from a backup.",
         ) from error
     return moment.isoformat(sep=" ")

@@ -1,4 +1,4 @@
-"""Which files may hold rows that match a predicate: by partition values, then by statistics."""
+"""Data skipping: the files that may match a predicate, by partition values and statistics."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from delta_core.expressions.typing import find_column
 from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.generated_columns import generated_mask, generated_sources
 from delta_core.scan.kept_statistics import (
-    asks_for_counts,
     column_stats,
-    parse_side_by_side,
+    needs_counts,
+    parse_in_parallel,
     statistics_of,
 )
 from delta_core.scan.partition_pruning import match_partitions, split_by_partition_columns, typed_partitions
@@ -31,17 +31,17 @@ from delta_core.table_features.type_widening import CHANGES_KEY
 
 Mask = npt.NDArray[np.bool_]
 
-# Where most of a chunk has been ruled out already, parsing the rest alone is cheaper than all of it.
-_WORTH_KEEPING = 0.5
+# Where most files of a chunk are already pruned, parsing only the rest is cheaper than parsing all.
+_WORTH_CACHING = 0.5
 
 
 class FilesOfPartitions(NamedTuple):
-    """What partition values leave over.
+    """The files that remain after partition pruning.
 
     Attributes:
-        files: those that are left.
-        exact: whether all of their rows satisfy the conjuncts on partition columns alone. They may not
-            where such a conjunct cannot be worked out for a file.
+        files: the remaining files.
+        exact: whether all of their rows satisfy the conjuncts that use only partition columns. False where
+            such a conjunct could not be evaluated for a file.
     """
 
     files: LiveFiles
@@ -57,7 +57,7 @@ def prune_by_partitions(
     mapping: ColumnMapping = UNMAPPED,
     generation_enforced: bool = False,
 ) -> FilesOfPartitions:
-    """The files whose partition values do not rule the predicate out. Reads no statistics.
+    """The files whose partition values do not exclude the predicate. Reads no statistics.
 
     Args:
         files: a snapshot's files.
@@ -65,17 +65,17 @@ def prune_by_partitions(
         schema: the table's schema.
         partition_columns: the table's partition columns.
         mapping: the table's column mapping.
-        generation_enforced: whether writers of the table keep to its generation expressions, so that
-            partition values tell of the columns that they are generated from.
+        generation_enforced: whether writers of the table enforce its generation expressions, so that
+            partition values bound the columns that they are generated from.
 
     Raises:
-        CorruptLogError: a partition value is not of its column's type.
+        CorruptLogError: a partition value does not have its column's type.
     """
     alone, others = split_by_partition_columns(predicate, partition_columns)
     exact = True
     if alone != TRUE and files.num_files:
-        found = match_partitions(files, alone, schema, partition_columns, mapping=mapping)
-        files, exact = files.select(found.mask), found.error is None
+        result = match_partitions(files, alone, schema, partition_columns, mapping=mapping)
+        files, exact = files.select(result.mask), result.error is None
     if not generation_enforced or others == TRUE or not files.num_files:
         return FilesOfPartitions(files, exact)
     generated = generated_sources(others, schema, partition_columns)
@@ -95,11 +95,10 @@ def prune_by_statistics(
     *,
     mapping: ColumnMapping = UNMAPPED,
 ) -> LiveFiles:
-    """The files whose statistics do not rule the predicate out.
+    """The files whose statistics do not exclude the predicate.
 
-    Only the statistics of the columns that the predicate names are parsed; those of most of a snapshot's
-    files stay with its columns, so that asking again costs
-    next to nothing, at this version and at later ones.
+    Only the statistics of the columns in the predicate are parsed. The statistics of most of a snapshot's
+    files are cached with its columns, so that repeated calls are almost free, at this and at later versions.
     """
     _, others = split_by_partition_columns(predicate, partition_columns)
     if not files.num_files or others == TRUE:
@@ -109,10 +108,10 @@ def prune_by_statistics(
     leaves = statistics_leaves(others, schema, partition_columns)
     paths = {path: mapping.physical_path(path, schema) for path in leaves}
     floats = _were_floats(leaves, schema)
-    if leaves and files.share_of_chunks >= _WORTH_KEEPING:
-        counts = asks_for_counts(others) or not all(map(has_bounds, leaves.values()))
-        kept = _kept_statistics(files, leaves, partitions, paths, floats, counts=counts)
-        return files.select(np.concatenate([may_match(others, stats) for stats in kept]))
+    if leaves and files.share_of_chunks >= _WORTH_CACHING:
+        counts = needs_counts(others) or not all(map(has_bounds, leaves.values()))
+        cached = _cached_statistics(files, leaves, partitions, paths, floats, counts=counts)
+        return files.select(np.concatenate([may_match(others, stats) for stats in cached]))
     strings = files.to_table(["stats"]).column("stats") if leaves else None
     return files.select(
         may_match(others, _stats_columns(files.num_files, strings, leaves, partitions, paths, floats))
@@ -127,9 +126,9 @@ def files_may_match(
     *,
     mapping: ColumnMapping = UNMAPPED,
 ) -> Mask:
-    """For each file, whether it may hold a matching row; by partition values and statistics.
+    """For each file, whether it may contain a matching row; by partition values and statistics.
 
-    For files that are not a snapshot's, such as those another writer has just added.
+    For files that are not part of a snapshot, such as files that another writer has just added.
 
     Args:
         files: a table with the columns `partition_values` and `stats` of LIVE_FILE_SCHEMA.
@@ -140,18 +139,18 @@ def files_may_match(
     """
     named = _named_partitions(predicate, partition_columns)
     partitions = typed_partitions(files, schema, named, mapping=mapping)
-    kept = may_match(predicate, StatsColumns(num_files=files.num_rows, partitions=partitions))
+    selected = may_match(predicate, StatsColumns(num_files=files.num_rows, partitions=partitions))
     leaves = statistics_leaves(predicate, schema, partition_columns)
-    if leaves and kept.any():
-        # Only what the partition values leave over has its statistics parsed.
-        rows = pa.array(np.flatnonzero(kept))
+    if leaves and selected.any():
+        # Parse only the statistics of files that the partition values do not exclude.
+        rows = pa.array(np.flatnonzero(selected))
         strings = files.column("stats").take(rows)
         paths = {path: mapping.physical_path(path, schema) for path in leaves}
         stats = _stats_columns(
             len(rows), strings, leaves, partitions.take(rows), paths, _were_floats(leaves, schema)
         )
-        kept[kept] = may_match(predicate, stats)
-    return kept
+        selected[selected] = may_match(predicate, stats)
+    return selected
 
 
 def statistics_leaves(
@@ -168,7 +167,7 @@ def statistics_leaves(
     return leaves
 
 
-def _kept_statistics(
+def _cached_statistics(
     files: LiveFiles,
     leaves: Mapping[tuple[str, ...], DataType],
     partitions: pa.Table,
@@ -177,11 +176,11 @@ def _kept_statistics(
     *,
     counts: bool,
 ) -> Iterator[StatsColumns]:
-    """The statistics of chunk after chunk; parsed whole, once, and kept with them."""
-    wanted = {paths[leaf]: data_type for leaf, data_type in leaves.items()}
-    parse_side_by_side(files.chunks, wanted, counts=counts)
+    """The statistics of one chunk after another; each chunk is parsed once, and the result cached with it."""
+    columns_by_path = {paths[leaf]: data_type for leaf, data_type in leaves.items()}
+    parse_in_parallel(files.chunks, columns_by_path, counts=counts)
     start = 0
-    for columns in files.derived(lambda chunk: statistics_of(chunk, wanted, counts=counts)):
+    for columns in files.derived(lambda chunk: statistics_of(chunk, columns_by_path, counts=counts)):
         length = len(columns[0])
         named = {}
         for at, leaf in enumerate(leaves):
@@ -198,8 +197,8 @@ def _kept_statistics(
 
 
 def _were_floats(leaves: Iterable[tuple[str, ...]], schema: StructType) -> set[tuple[str, ...]]:
-    """The columns that are double now and were float once."""
-    found = set()
+    """The columns of type double that were widened from float."""
+    were_floats = set()
     for leaf in leaves:
         current: DataType = schema
         for part in leaf:
@@ -209,15 +208,15 @@ def _were_floats(leaves: Iterable[tuple[str, ...]], schema: StructType) -> set[t
             current = field.data_type
             changes = field.metadata.get(CHANGES_KEY) or ()
             if current == DOUBLE and any(change.get("fromType") == "float" for change in changes):
-                found.add(leaf)
-    return found
+                were_floats.add(leaf)
+    return were_floats
 
 
 def _loosened(stats: ColumnStats) -> ColumnStats:
-    """Bounds that may be of floats, for doubles.
+    """Widen bounds of a double column that may have been written for floats.
 
-    Writers print a float's bound by the shortest text that gives the float back. Read as a double, that text
-    can be greater than the least value, or less than the greatest.
+    Writers print a float bound as the shortest string that parses to the same float. Parsed as a double, this
+    string can be greater than the least value, or less than the greatest.
     """
 
     def as_floats(values: pa.Array) -> pa.Array:
@@ -251,7 +250,7 @@ def _stats_columns(
     paths: Mapping[tuple[str, ...], tuple[str, ...]],
     floats: Set[tuple[str, ...]],
 ) -> StatsColumns:
-    """`paths` says where the statistics have each of the `leaves`; `floats` were float columns once."""
+    """Parse `strings`; `paths` has the path of each of the `leaves`, `floats` those that were floats."""
     if strings is None:
         return StatsColumns(num_files=num_files, partitions=partitions)
     parsed = parse_statistics(strings, {paths[leaf]: data_type for leaf, data_type in leaves.items()})

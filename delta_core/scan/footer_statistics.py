@@ -1,4 +1,4 @@
-"""What a Parquet footer says about a column, as far as it can be trusted."""
+"""Statistics of a column in a Parquet footer, as far as they can be trusted."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from delta_core.schema.types import (
 )
 
 _FLOATING = (FLOAT, DOUBLE)
-# Java's Parquet library lets NaN into its bounds, where it shows; C++ and Rust leave it out.
-# Others call themselves compatible with it, such as "parquet-mr compatible Photon".
+# Java's Parquet library includes NaN in its bounds; C++ and Rust ignore NaN.
+# Other writers claim compatibility, such as "parquet-mr compatible Photon".
 _SHOWS_NAN = "parquet-mr version "
 
 
 class FooterLeaf:
-    """What one row group's footer says about one column; None means nothing."""
+    """The statistics of one column in one row group; None means unknown."""
 
     __slots__ = ("all_null", "maximum", "minimum", "null_count")
 
@@ -40,7 +40,7 @@ class FooterLeaf:
 
 
 def footer_positions(metadata: pq.FileMetaData) -> dict[str, int]:
-    """Column index by dotted path in lower case; -1 where two columns share it (`a.b` and `b` in `a`)."""
+    """Column index by dotted path in lower case; -1 where two columns share it (`a.b`, `b` in `a`)."""
     positions: dict[str, int] = {}
     for index in range(len(metadata.schema)):
         path = metadata.schema.column(index).path.casefold()
@@ -49,7 +49,7 @@ def footer_positions(metadata: pq.FileMetaData) -> dict[str, int]:
 
 
 def footer_leaf(metadata: pq.FileMetaData, group: int, position: int, data_type: DataType) -> FooterLeaf:
-    """One column's trustworthy statistics in one row group, as Python values of the column's type."""
+    """The trusted statistics of one column in one row group, as Python values of the column's type."""
     row_group = metadata.row_group(group)
     if row_group.num_rows == 0:
         return FooterLeaf(None, None, 0, True)
@@ -68,13 +68,13 @@ def footer_leaf(metadata: pq.FileMetaData, group: int, position: int, data_type:
         return FooterLeaf(None, None, null_count, False)
     maximum = _footer_value(high, data_type)
     if data_type in _FLOATING and not str(metadata.created_by).startswith(_SHOWS_NAN):
-        # NaN is greater than every number, so a maximum that hides it is none; the minimum stands.
+        # NaN is greater than every number, so a maximum that ignores it is not valid; the minimum is.
         maximum = None
     return FooterLeaf(_footer_value(low, data_type), maximum, null_count, False)
 
 
 def _unusable(metadata: pq.FileMetaData, position: int) -> bool:
-    """INT96 has no order, and nanoseconds do not fit the microseconds of the bounds."""
+    """Whether bounds cannot be used: INT96 has no order, and nanoseconds do not fit microseconds."""
     column = metadata.schema.column(position)
     return column.physical_type == "INT96" or "nanoseconds" in str(column.logical_type)
 

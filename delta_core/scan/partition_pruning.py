@@ -1,4 +1,4 @@
-"""Partition values of many files as typed columns, and the test of a predicate on them."""
+"""Partition values of many files as typed columns, and evaluation of predicates on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from delta_core.schema.partition_values import parse_column
 from delta_core.schema.types import DataType, StructField, StructType
 
 _NO_STRING = pa.nulls(1, pa.string())
-# Beyond so many nothing is said of the rest: their files are read.
+# After so many failures the remaining files are treated as undecided, and are read.
 _MAX_FAILURES = 2000
 
 
@@ -34,7 +34,7 @@ def typed_partitions(
 ) -> pa.Table:
     """The values of some partition columns, one row per file, in the columns' types.
 
-    Each distinct text is parsed once.
+    Each distinct string is parsed once.
 
     Args:
         files: a snapshot's files, or a table with the column `partition_values`.
@@ -43,7 +43,7 @@ def typed_partitions(
         mapping: the table's column mapping.
 
     Raises:
-        CorruptLogError: a value is not of its column's type.
+        CorruptLogError: a value does not have its column's type.
     """
     arrays, fields = [], []
     for name in columns:
@@ -58,7 +58,7 @@ def typed_partitions(
         arrays.append(pa.chunked_array(chunks, kind))
         fields.append(pa.field(field.name, kind))
     if not arrays:
-        # Arrow tables without columns have no length; one that nobody names gives it.
+        # An Arrow table without columns has no length; an unused column gives it one.
         return pa.table({"": pa.nulls(_length(files))})
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -67,23 +67,23 @@ def _typed(coded: CodedStrings, data_type: DataType) -> pa.Array:
     try:
         return parse_column(coded.strings, data_type).take(coded.indices())
     except CorruptLogError:
-        # The text at fault may be one that no file has any more.
+        # The invalid string may belong to files that are no longer live.
         return parse_column(coded.to_array().dictionary_encode(), data_type)
 
 
 def _located(
     error: CorruptLogError, files: LiveFiles | pa.Table, strings: list[CodedStrings], field: StructField
 ) -> CorruptLogError:
-    """The error with the path of the first file whose value is wrong."""
+    """The error with the path of the first file whose value is invalid."""
     if isinstance(files, pa.Table) and "path" not in files.schema.names:
         return error
     paths = (files.to_table(["path"]) if isinstance(files, LiveFiles) else files).column("path").to_pylist()
-    found = (text for one in strings for text in one.to_array().to_pylist())
-    for path, text in zip(paths, found, strict=True):
+    values = (string for one in strings for string in one.to_array().to_pylist())
+    for path, value in zip(paths, values, strict=True):
         try:
-            parse_column(pa.array([text], pa.string()), field.data_type)
+            parse_column(pa.array([value], pa.string()), field.data_type)
         except CorruptLogError as own:
-            where = f"{own.problem}, for the column {field.name} of the data file {path}"
+            where = f"{own.problem.rstrip('.')}, for the column {field.name} of the data file {path}."
             return CorruptLogError(where, cause=own.cause, fix=own.fix)
     return error
 
@@ -91,7 +91,7 @@ def _located(
 def split_by_partition_columns(
     predicate: Expression, partition_columns: Sequence[str]
 ) -> tuple[Expression, Expression]:
-    """The conjuncts on partition columns alone, and the others, each as one predicate."""
+    """The conjuncts that use only partition columns, and the other conjuncts, each as one predicate."""
     partitions = set(partition_columns)
     alone: list[Expression] = []
     others: list[Expression] = []
@@ -102,12 +102,12 @@ def split_by_partition_columns(
 
 @dataclass(frozen=True, slots=True)
 class PartitionMatch:
-    """Which files' partition values let a predicate be true.
+    """The files whose partition values satisfy a predicate.
 
     Attributes:
-        mask: an entry for each file. False is exact; so is True, unless there is an `error`.
-        error: why the predicate on partition values alone cannot be worked out for one of the files that
-            are left. Nothing can be said of that file's rows but by evaluating it on them.
+        mask: an entry for each file. False is exact; True is exact unless there is an `error`.
+        error: why the predicate cannot be evaluated on the partition values of one of the selected files.
+            For that file it must be evaluated on the rows.
     """
 
     mask: npt.NDArray[np.bool_]
@@ -122,16 +122,16 @@ def partition_mask(
     *,
     mapping: ColumnMapping = UNMAPPED,
 ) -> npt.NDArray[np.bool_]:
-    """The files whose rows all satisfy a predicate on partition columns alone.
+    """The files whose rows all satisfy a predicate that uses only partition columns.
 
     Raises:
-        ExpressionError: it cannot be worked out for a file that the rest of it does not rule out.
-        CorruptLogError: a partition value is not of its column's type.
+        ExpressionError: a conjunct cannot be evaluated for a file that the others do not exclude.
+        CorruptLogError: a partition value does not have its column's type.
     """
-    found = match_partitions(files, predicate, schema, partition_columns, mapping=mapping)
-    if found.error is not None:
-        raise found.error
-    return found.mask
+    result = match_partitions(files, predicate, schema, partition_columns, mapping=mapping)
+    if result.error is not None:
+        raise result.error
+    return result.mask
 
 
 def match_partitions(
@@ -142,25 +142,25 @@ def match_partitions(
     *,
     mapping: ColumnMapping = UNMAPPED,
 ) -> PartitionMatch:
-    """Hold a predicate on partition columns alone against files; each of its conjuncts by itself.
+    """Evaluate a predicate that uses only partition columns for all files; each conjunct separately.
 
     Raises:
-        CorruptLogError: a partition value is not of its column's type.
+        CorruptLogError: a partition value does not have its column's type.
     """
     length = _length(files)
     mask, undecided = np.ones(length, np.bool_), np.zeros(length, np.bool_)
     error: ExpressionError | None = None
     for term in split_conjuncts(predicate):
-        found = _matched(files, term, schema, partition_columns, mapping)
-        mask &= found.mask | found.undecided
-        undecided |= found.undecided
-        error = error or found.error
+        answer = _matched(files, term, schema, partition_columns, mapping)
+        mask &= answer.mask | answer.undecided
+        undecided |= answer.undecided
+        error = error or answer.error
     return PartitionMatch(mask, error if (mask & undecided).any() else None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Matched:
-    """A conjunct's answers, and where it has none."""
+    """The result of a conjunct for each file, and the files for which it could not be evaluated."""
 
     mask: npt.NDArray[np.bool_]
     undecided: npt.NDArray[np.bool_]
@@ -176,18 +176,18 @@ def _matched(
 ) -> _Matched:
     names = sorted(referenced_names(term) & set(partition_columns))
     if isinstance(files, LiveFiles) and len(names) == 1:
-        found = _matched_by_value(files, term, schema, names[0], mapping)
-        if found is not None:
-            return found
-    return _worked_out(term, typed_partitions(files, schema, names, mapping=mapping))
+        result = _matched_by_value(files, term, schema, names[0], mapping)
+        if result is not None:
+            return result
+    return _evaluated(term, typed_partitions(files, schema, names, mapping=mapping))
 
 
 def _matched_by_value(
     files: LiveFiles, term: Expression, schema: StructType, name: str, mapping: ColumnMapping
 ) -> _Matched | None:
-    """A predicate on one partition column, worked out once for each distinct value.
+    """A predicate on one partition column, evaluated once for each distinct value.
 
-    None where a text is not of the column's type: it may be one that no live file has.
+    None where a string does not have the column's type: it may be a string that no live file has.
     """
     field = schema.find(name)
     assert field is not None
@@ -197,18 +197,18 @@ def _matched_by_value(
             values = parse_column(pa.concat_arrays([coded.strings, _NO_STRING]), field.data_type)
         except DeltaError:
             return None
-        found = _worked_out(term, pa.table({field.name: values}))
-        # Code -1, no text, is the last value. Values that no file has any more are no file's trouble.
-        masks.append(found.mask[coded.codes])
-        undecided.append(found.undecided[coded.codes])
-        error = error or found.error
+        result = _evaluated(term, pa.table({field.name: values}))
+        # Code -1, null, selects the last value. Values that no live file has are not selected.
+        masks.append(result.mask[coded.codes])
+        undecided.append(result.undecided[coded.codes])
+        error = error or result.error
     if not masks:
         return _Matched(np.zeros(0, np.bool_), np.zeros(0, np.bool_), None)
     return _Matched(np.concatenate(masks), np.concatenate(undecided), error)
 
 
-def _worked_out(term: Expression, partitions: pa.Table) -> _Matched:
-    """Evaluate; where that fails, halve by halve down to the values at fault."""
+def _evaluated(term: Expression, partitions: pa.Table) -> _Matched:
+    """Evaluate a conjunct; where it fails, bisect down to the values that cause the failure."""
     length = partitions.num_rows
     mask, undecided = np.zeros(length, np.bool_), np.zeros(length, np.bool_)
     first_error: ExpressionError | None = None

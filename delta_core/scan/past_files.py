@@ -1,4 +1,4 @@
-"""Readers of the files of past versions, each partitioned as it was when it was written."""
+"""Readers for the files of past versions, each with the partition columns at the time of writing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from delta_core.schema.types import StructType
 class PastFileReaders:
     """One reader for each set of partition columns.
 
-    A table's partition columns may change, and what a file lacks depends on those that it was written
-    with: they are the ones for which its action has values (PROTOCOL.md, "Add File and Remove File").
+    A table's partition columns may change. A file lacks the columns that it was partitioned by when it was
+    written: those for which its action has values (PROTOCOL.md, "Add File and Remove File").
 
     Args:
-        schema: that of the rows.
-        mapping: what partition values call the columns.
-        make: a reader of files that are partitioned by some columns of the schema.
+        schema: the schema of the rows.
+        mapping: the physical names in partition values.
+        make: creates a reader of files partitioned by some columns of the schema.
     """
 
     def __init__(
@@ -29,9 +29,9 @@ class PastFileReaders:
         self._made: dict[frozenset[str], FileReader] = {}
 
     def of(self, partition_columns: Iterable[str]) -> FileReader:
-        """The reader of files with values for some columns, by physical name; others are not looked at."""
-        found = (self._names.get(name.casefold()) for name in partition_columns)
-        columns = frozenset(name for name in found if name is not None)
+        """The reader of files with values for these columns, by physical name; unknown names are ignored."""
+        logical = (self._names.get(name.casefold()) for name in partition_columns)
+        columns = frozenset(name for name in logical if name is not None)
         if columns not in self._made:
             self._made[columns] = self._make(columns)
         return self._made[columns]

@@ -1,9 +1,9 @@
 """Rows of data files as Arrow batches in the table's schema.
 
-A file may be older than the schema: columns that it lacks are null, narrower types are widened, columns
-are found by name or id as the table's column mapping says. Rows that a deletion vector names are left out.
-Row groups whose footer rules the predicate out are not decoded. Pages with a checksum are checked
-against it.
+A file may be older than the schema: columns that it lacks are null, narrower types are widened, and columns
+are found by name or id according to the table's column mapping. Rows deleted by a deletion vector are left
+out. Row groups whose footer excludes the predicate are not decoded. The checksums of pages that have one are
+verified.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from delta_core.variants.encoding import MalformedVariant
 DEFAULT_BATCH_ROWS = 131_072
 
 RowsOfFile = Callable[[int], Positions]
-"""Gives positions of rows in a file, for the number of rows that the file has."""
+"""Returns positions of rows in a file, from the file's number of rows."""
 
 NO_NUMBERS = FileNumbers(base_row_id=None, default_row_commit_version=None)
-"""Nothing is known of a file's rows."""
+"""No row tracking information about a file's rows."""
 
 
 def read_file(
@@ -53,17 +53,17 @@ def read_file(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one data file, in batches; memory is bounded by one row group.
 
-    Only the columns asked for, and those that the predicate names, are decoded.
+    Only the requested columns and the columns of the predicate are decoded.
 
     Args:
         store: the table's store.
-        path: relative to the table root and decoded, as `resolve_data_path` gives it.
+        path: relative to the table root and decoded, as `resolve_data_path` returns it.
         schema: the table's schema; the batches have its types.
         columns: columns of `schema` to return, in this order; None is all.
         predicate: resolved against `schema`; only rows for which it is true are returned.
-        partition_values: the file's, as in the log.
+        partition_values: the file's partition values, as in the log.
         partition_columns: the table's partition columns, whose values are not in the file.
-        batch_rows: at most so many rows per batch.
+        batch_rows: maximum number of rows per batch.
 
     Raises:
         MissingDataFileError: the file is not in the store.
@@ -81,7 +81,7 @@ def read_file(
 
 
 class FileReader:
-    """What to read from each of many files: worked out once, used per file, safe to share by threads."""
+    """A reader of many files: prepared once, used for each file, and safe to share between threads."""
 
     def __init__(
         self,
@@ -96,15 +96,15 @@ class FileReader:
         access: DataAccess = TABLE_ONLY,
         use_threads: bool = True,
     ) -> None:
-        """Prepare; see `read_file` for what is told there.
+        """Prepare the reader.
 
         Args:
             schema, columns, predicate, partition_columns, batch_rows: see `read_file`.
-            mapping: what columns are called in the files.
-            row_tracking: further columns, of what is known of each row.
-            access: where files may lie.
-            use_threads: decode the columns of one file side by side. Who reads one file for each core does
-                better without: memory is then given back by the thread that took it.
+            mapping: the column names and ids in the files.
+            row_tracking: the row tracking columns to add.
+            access: the locations where files are allowed.
+            use_threads: decode the columns of one file in parallel. A caller that reads one file per core
+                should pass False: memory is then released by the thread that allocated it.
         """
         self._mapping = mapping
         self._use_threads = use_threads
@@ -117,9 +117,9 @@ class FileReader:
         if predicate is not None:
             needed |= referenced_names(predicate)
         partitions = {name.casefold() for name in partition_columns}
-        wanted = [field for field in schema if field.name in needed]
-        self._partition_fields = [field for field in wanted if field.name.casefold() in partitions]
-        self._file_fields = [field for field in wanted if field.name.casefold() not in partitions]
+        needed_fields = [field for field in schema if field.name in needed]
+        self._partition_fields = [field for field in needed_fields if field.name.casefold() in partitions]
+        self._file_fields = [field for field in needed_fields if field.name.casefold() not in partitions]
         self._schema = schema
         if row_tracking is not None:
             self._output += row_tracking.fields
@@ -139,16 +139,16 @@ class FileReader:
         """The matching rows of one file; see `read_file`.
 
         Args:
-            store: the table's store, or another that `DataAccess.locate` gave.
+            store: the table's store, or another store returned by `DataAccess.locate`.
             path: relative to the store's root and decoded.
-            partition_values: the file's, as in the log.
-            deleted: gives the rows to leave out, asked with the file's number of rows.
-            only: gives the rows to return; None is all.
-            numbers: what the log says of the file's rows, for row tracking.
+            partition_values: the file's partition values, as in the log.
+            deleted: returns the rows to leave out, from the file's number of rows.
+            only: returns the rows to read; None reads all.
+            numbers: what the log records about the file's rows, for row tracking.
         """
         with self._access.open(store, path) as source:
             try:
-                # Arrow reads fewer rows than there are where a footer is damaged, or ends the process.
+                # With a damaged footer Arrow may return too few rows, or terminate the process.
                 check_data_file(source)
                 file = pq.ParquetFile(
                     source, coerce_int96_timestamp_unit="us", page_checksum_verification=True
@@ -156,9 +156,9 @@ class FileReader:
                 yield from self._read_open(file, path, partition_values, deleted, only, numbers)
             except (pa.ArrowException, OSError, MalformedFooter, UnicodeDecodeError) as error:
                 raise InvalidTableError(
-                    f"The data file {path} cannot be read",
+                    f"The data file {path} cannot be read.",
                     cause=str(error),
-                    fix="Restore the file from a backup, or restore a version that does not use it",
+                    fix="Restore the file from a backup, or restore a version that does not use it.",
                 ) from error
 
     def _read_open(
@@ -179,23 +179,23 @@ class FileReader:
             mapping=self._mapping,
             constants=constants,
         )
-        kept = selected_rows(
+        selected = selected_rows(
             file.metadata,
             row_groups,
             deleted=None if deleted is None else deleted(num_rows),
             only=None if only is None else only(num_rows),
             path=path,
         )
-        if not row_groups or (kept is not None and not kept.any()):
+        if not row_groups or (selected is not None and not selected.any()):
             return
-        found = self._columns_in(file.schema_arrow, path)
-        names = [column.name for column in found.values() if column is not None]
+        columns = self._columns_in(file.schema_arrow, path)
+        names = [column.name for column in columns.values() if column is not None]
         tracking = self._row_tracking
         if tracking is not None:
             names += tracking.names_in_file(file.schema_arrow.names)
         start, positions = 0, RowPositions(file.metadata, row_groups)
         for num_rows, arrays in self._decoded(file, row_groups, names):
-            rows, where = slice_of(kept, start, num_rows), start
+            rows, where = slice_of(selected, start, num_rows), start
             start += num_rows
             if rows is not None:
                 arrays = {name: without_views(array).filter(rows) for name, array in arrays.items()}
@@ -205,28 +205,28 @@ class FileReader:
                 at = at if rows is None else at[rows.to_numpy(zero_copy_only=False)]
                 extra = tracking.arrays(arrays, at, numbers, path)
             yield from self._finish(
-                arrays, found, num_rows if rows is None else rows.true_count, constants, extra, path
+                arrays, columns, num_rows if rows is None else rows.true_count, constants, extra, path
             )
 
     def _columns_in(self, schema: pa.Schema, path: str) -> dict[str, FileColumn | None]:
-        columns = self._mapping.in_file(schema)
-        found: dict[str, FileColumn | None] = {}
+        file_columns = self._mapping.in_file(schema)
+        columns: dict[str, FileColumn | None] = {}
         for field in self._file_fields:
             try:
-                found[field.name] = columns.column(field)
+                columns[field.name] = file_columns.column(field)
             except MalformedVariant as error:
                 raise _damaged_variant(field, path, error) from error
             except InvalidTableError as error:
-                problem = f"{error.problem} such as {path}"
+                problem = f"{error.problem.rstrip('.')} such as {path}."
                 raise InvalidTableError(problem, cause=error.cause, fix=error.fix) from error
-        return found
+        return columns
 
     def _decoded(
         self, file: pq.ParquetFile, row_groups: Sequence[int], names: Sequence[str]
     ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-        """Columns of some row groups, batch by batch, with the number of rows: there may be no column."""
+        """Columns of some row groups, batch by batch, with the number of rows, as there may be no columns."""
         if names:
-            # What is asked for in one call is fetched ahead as a whole, so a call asks for little.
+            # Arrow prefetches all row groups of one call, so each call requests few.
             for run in runs_of_row_groups(file.metadata, row_groups, max_rows=self._batch_rows):
                 for batch in file.iter_batches(
                     batch_size=self._batch_rows,
@@ -241,7 +241,7 @@ class FileReader:
             yield min(self._batch_rows, rows - start), {}
 
     def _constants(self, partition_values: Mapping[str, str | None], path: str) -> dict[str, pa.Scalar]:
-        by_name = {name.casefold(): text for name, text in partition_values.items()}
+        by_name = {name.casefold(): value for name, value in partition_values.items()}
         try:
             return {
                 field.name: parse_column(
@@ -251,13 +251,13 @@ class FileReader:
                 for field in self._partition_fields
             }
         except CorruptLogError as error:
-            where = f"{error.problem}, for the data file {path}"
+            where = f"{error.problem.rstrip('.')}, for the data file {path}."
             raise CorruptLogError(where, cause=error.cause, fix=error.fix) from error
 
     def _finish(
         self,
         arrays: Mapping[str, pa.Array],
-        found: Mapping[str, FileColumn | None],
+        file_columns: Mapping[str, FileColumn | None],
         num_rows: int,
         constants: Mapping[str, pa.Scalar],
         extra: Mapping[str, pa.Array],
@@ -267,7 +267,7 @@ class FileReader:
             return
         columns: dict[str, pa.Array] = dict(extra)
         for field in self._file_fields:
-            column = found[field.name]
+            column = file_columns[field.name]
             columns[field.name] = (
                 pa.nulls(num_rows, type_to_arrow(field.data_type))
                 if column is None
@@ -285,17 +285,17 @@ class FileReader:
 
     def _batch(self, columns: Mapping[str, pa.Array], num_rows: int) -> pa.RecordBatch:
         if not self._output:
-            # A batch without columns keeps its number of rows only this way.
+            # Only a struct array keeps the number of rows of a batch without columns.
             return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
         arrays = [columns[field.name] for field in self._output]
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
 
 
 def output_fields(schema: StructType, columns: Sequence[str] | None) -> list[StructField]:
-    """The fields of the columns asked for, by name without case, in the order asked for.
+    """The fields of the requested columns in the requested order. Names match without regard to case.
 
     Raises:
-        SchemaError: no such column.
+        SchemaError: a column does not exist.
     """
     if columns is None:
         return list(schema.fields)
@@ -304,9 +304,9 @@ def output_fields(schema: StructType, columns: Sequence[str] | None) -> list[Str
         field = schema.find(name)
         if field is None:
             raise SchemaError(
-                f"Column {name} does not exist",
-                cause=f"The table has {', '.join(schema.names)}",
-                fix="Ask for columns that the table has",
+                f"Column {name} does not exist.",
+                cause=f"The table has the columns {', '.join(schema.names)}.",
+                fix="Request columns that the table has.",
             )
         fields.append(field)
     return fields
@@ -321,15 +321,15 @@ def _aligned(array: pa.Array, column: FileColumn, field: StructField, path: str)
         raise _damaged_variant(field, path, error) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidTableError(
-            f"Column {field.name} of the data file {path} has type {array.type}, the table {field.data_type}",
+            f"Column {field.name} of the data file {path} has type {array.type}, not {field.data_type}.",
             cause=str(error),
-            fix="Restore a version whose files have the table's types, or rewrite the file",
+            fix="Restore a version whose files have the table's types, or rewrite the file.",
         ) from error
 
 
 def _damaged_variant(field: StructField, path: str, error: MalformedVariant) -> InvalidTableError:
     return InvalidTableError(
-        f"Column {field.name} of the data file {path} has a damaged variant",
+        f"Column {field.name} of the data file {path} contains a damaged variant.",
         cause=str(error),
-        fix="Restore the file from a backup, or restore a version that does not use it",
+        fix="Restore the file from a backup, or restore a version that does not use it.",
     )

@@ -1,4 +1,4 @@
-"""What pruning achieved."""
+"""The effect of pruning."""
 
 from __future__ import annotations
 

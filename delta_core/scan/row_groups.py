@@ -1,4 +1,4 @@
-"""The row groups of a file that its footer cannot rule out."""
+"""The row groups of a file that its footer does not exclude."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def matching_row_groups(
     mapping: ColumnMapping,
     constants: Mapping[str, pa.Scalar],
 ) -> list[int]:
-    """The row groups that may hold rows for which the predicate is true.
+    """The row groups that may contain rows for which the predicate is true.
 
     Args:
         metadata: the file's footer.
         predicate: resolved against `schema`; None is true for every row.
         schema: the table's schema.
-        mapping: what the file calls the columns.
+        mapping: the column names in the file.
         constants: columns whose value is the same in all rows, such as partition columns.
     """
     groups = list(range(metadata.num_row_groups))
     if predicate is None or not groups or mapping.mode is ColumnMappingMode.ID:
-        # Footers go by name, and with ids two files may call different columns the same.
+        # Footers are searched by name, and with ids the same name may mean different columns in two files.
         return groups
     positions = footer_positions(metadata)
     columns_in_file = {name.casefold() for name in metadata.schema.to_arrow_schema().names}
@@ -50,21 +50,21 @@ def matching_row_groups(
         path, data_type = find_column(referenced, schema)
         in_file = mapping.physical_path(path, schema)
         if any("." in part for part in in_file) or in_file[0].casefold() not in columns_in_file:
-            # Footers join names by dots, so `b` in `a` and a column `a.b` look the same.
+            # Footers join names by dots, so field `b` of struct `a` and column `a.b` have the same path.
             continue
         position = positions.get(".".join(in_file).casefold(), -1)
         if position < 0 or isinstance(data_type, StructType | ArrayType | MapType) or data_type == VOID:
             continue
-        found = [footer_leaf(metadata, group, position, data_type) for group in groups]
+        leaves = [footer_leaf(metadata, group, position, data_type) for group in groups]
         target = type_to_arrow(data_type)
         bounds = [
-            _bound_array([getattr(leaf, side) for leaf in found], target) if has_bounds(data_type) else None
+            _bound_array([getattr(leaf, side) for leaf in leaves], target) if has_bounds(data_type) else None
             for side in ("minimum", "maximum")
         ]
         columns[path] = ColumnStats(
             minimum=bounds[0],
             maximum=bounds[1],
-            null_count=arrow_array([leaf.null_count for leaf in found], pa.int64()),
+            null_count=arrow_array([leaf.null_count for leaf in leaves], pa.int64()),
         )
     partitions = pa.table({name: pa.repeat(value, len(groups)) for name, value in constants.items()})
     stats = StatsColumns(
@@ -80,5 +80,5 @@ def _bound_array(values: list[object], target: pa.DataType) -> pa.Array | None:
     try:
         return arrow_array(values, target)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        # A file may hold another type than the schema; its bounds are then of no use.
+        # A file may have another type than the schema; its bounds cannot be used then.
         return None

@@ -1,4 +1,4 @@
-"""Which rows of a file are wanted, and where in the file they are."""
+"""Selection of rows of a file, and their positions in the file."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def selected_rows(
     only: Positions | None,
     path: str,
 ) -> npt.NDArray[np.bool_] | None:
-    """Which of the rows of some row groups, one after the other, are wanted; None when all are.
+    """A mask of the selected rows of some row groups in sequence; None when all are selected.
 
     Raises:
-        InvalidTableError: a position is beyond the file's rows.
+        InvalidTableError: a position is beyond the last row of the file.
     """
     if deleted is None and only is None:
         return None
@@ -33,31 +33,31 @@ def selected_rows(
     for positions in (deleted, only):
         if positions is not None and len(positions) and int(positions[-1]) >= total:
             raise InvalidTableError(
-                f"The deletion vector of the data file {path} names row {int(positions[-1])}",
-                cause=f"The file has {total} rows",
-                fix="Restore the file or the vector from a backup, or restore a version before them",
+                f"The deletion vector of the data file {path} refers to row {int(positions[-1])}.",
+                cause=f"The file has {total} rows.",
+                fix="Restore the file or the deletion vector from a backup, or restore an earlier version.",
             )
-    kept = np.full(total, only is None)
+    selected = np.full(total, only is None)
     if only is not None:
-        kept[only] = True
+        selected[only] = True
     if deleted is not None:
-        kept[deleted] = False
+        selected[deleted] = False
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    parts = [kept[starts[group] : starts[group + 1]] for group in row_groups]
+    parts = [selected[starts[group] : starts[group + 1]] for group in row_groups]
     return np.concatenate(parts) if parts else np.empty(0, np.bool_)
 
 
-def slice_of(kept: npt.NDArray[np.bool_] | None, start: int, count: int) -> pa.Array | None:
-    """The part of a mask for some rows, as a filter; None when it keeps them all."""
-    if kept is None or kept[start : start + count].all():
+def slice_of(selected: npt.NDArray[np.bool_] | None, start: int, count: int) -> pa.Array | None:
+    """The part of a mask for `count` rows, as a filter; None when it selects all of them."""
+    if selected is None or selected[start : start + count].all():
         return None
-    return pa.array(kept[start : start + count])
+    return pa.array(selected[start : start + count])
 
 
 def runs_of_row_groups(
     metadata: pq.FileMetaData, row_groups: Sequence[int], *, max_rows: int
 ) -> Iterator[list[int]]:
-    """The row groups in their order, those together that have at most `max_rows` rows together."""
+    """The row groups in order, grouped so that each group has at most `max_rows` rows where possible."""
     run: list[int] = []
     rows = 0
     for group in row_groups:
@@ -72,9 +72,9 @@ def runs_of_row_groups(
 
 
 class RowPositions:
-    """From the rows of some row groups, one after the other, to their positions in the file.
+    """Maps the rows of some row groups in sequence to their positions in the file.
 
-    Positions count every row of the file, also those that a deletion vector names and those of row groups
+    Positions count every row of the file, including rows deleted by a deletion vector and rows of row groups
     that are not read.
     """
 
@@ -86,7 +86,7 @@ class RowPositions:
         self._shifts = starts_in_file - (self._ends - sizes[chosen])
 
     def slice(self, start: int, count: int) -> Positions:
-        """The positions of `count` rows from the `start`-th of the row groups on."""
+        """The positions of `count` rows, starting with row `start` of the row groups."""
         rows: Positions = np.arange(start, start + count, dtype=np.int64)
         rows += self._shifts[np.searchsorted(self._ends, rows, side="right")]
         return rows

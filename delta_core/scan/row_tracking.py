@@ -1,7 +1,7 @@
-"""Ids of rows and the versions in which they last changed, as columns of a scan.
+"""Row ids and row commit versions as columns of a scan.
 
-PROTOCOL.md, "Reader Requirements for Row Tracking": what a file materialised counts; where it has nothing,
-the file's own numbers do.
+PROTOCOL.md, "Reader Requirements for Row Tracking": materialized values take precedence; where a file has
+none, the values follow from the file's `baseRowId` and `defaultRowCommitVersion`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ ROW_ID = "_row_id"
 ROW_COMMIT_VERSION = "_row_commit_version"
 
 ROW_TRACKING_COLUMNS = (ROW_ID, ROW_COMMIT_VERSION)
-"""What can be asked for besides a table's columns: `_metadata.row_id` and so on of delta-spark."""
+"""Columns that a scan can add to the table's columns: `_metadata.row_id` and so on in delta-spark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileNumbers:
-    """What the log says of a file's rows.
+    """The row tracking values that the log records for a file.
 
     Attributes:
-        base_row_id: the id of the file's first row; its n-th row after it has that plus n.
+        base_row_id: the id of the file's first row; row n, counted from 0, has this id plus n.
         default_row_commit_version: the version that added the rows.
     """
 
@@ -38,7 +38,7 @@ class FileNumbers:
 
 
 class RowTrackingReader:
-    """Some of ROW_TRACKING_COLUMNS for the rows of many files; safe to share by threads."""
+    """Some of ROW_TRACKING_COLUMNS for the rows of many files; safe to share between threads."""
 
     def __init__(self, tracking: RowTracking, columns: Sequence[str]) -> None:
         self.columns = tuple(columns)
@@ -53,7 +53,7 @@ class RowTrackingReader:
         return [StructField(name=name, data_type=LONG, nullable=False) for name in self.columns]
 
     def names_in_file(self, names: Iterable[str]) -> list[str]:
-        """Those of a file's columns that have to be read."""
+        """The file's columns that must be read."""
         present = set(names)
         return [self._materialised[name] for name in self.columns if self._materialised[name] in present]
 
@@ -63,49 +63,51 @@ class RowTrackingReader:
         """The columns of some rows of a file.
 
         Args:
-            read: the columns that `names_in_file` asked for, as far as the file has them.
-            positions: where in the file the rows are.
-            numbers: of the file.
-            path: of the file, for messages.
+            read: the columns from `names_in_file`, as far as the file has them.
+            positions: the positions of the rows in the file.
+            numbers: the values that the log records for the file.
+            path: the file's path, for messages.
 
         Raises:
-            InvalidTableError: a row has neither its own value nor one from the log.
+            InvalidTableError: a row has neither a materialized value nor one from the log.
         """
-        found = {}
+        columns = {}
         for name in self.columns:
             stored = read.get(self._materialised[name])
             if stored is not None and not pa.types.is_integer(stored.type):
-                raise _incomplete(path, name, f"its column {self._materialised[name]} is {stored.type}")
+                raise _incomplete(path, name, f"its column {self._materialised[name]} is {stored.type}.")
             if stored is not None and stored.null_count == 0:
-                found[name] = stored.cast(pa.int64())
+                columns[name] = stored.cast(pa.int64())
                 continue
             default = _default(name, positions, numbers)
             if default is None:
-                raise _incomplete(path, name, "the log gives the file no number, and not every row has one")
-            found[name] = default if stored is None else pc.coalesce(stored.cast(pa.int64()), default)
-        return found
+                raise _incomplete(
+                    path, name, "the log has no value for the file, and not every row has its own value."
+                )
+            columns[name] = default if stored is None else pc.coalesce(stored.cast(pa.int64()), default)
+        return columns
 
 
 def require_row_tracking_columns(columns: Sequence[str], schema: StructType) -> None:
-    """Refuse columns that are none of ROW_TRACKING_COLUMNS, asked for twice, or the table's own.
+    """Refuse columns that are not in ROW_TRACKING_COLUMNS, are requested twice, or are table columns.
 
     Raises:
-        ConfigurationError: no such column, or one twice.
-        SchemaError: the table has a column of that name.
+        ConfigurationError: a column does not exist, or is requested twice.
+        SchemaError: the table has a column with the same name.
     """
     unknown = [name for name in columns if name not in ROW_TRACKING_COLUMNS]
     if unknown or len(set(columns)) < len(columns):
         raise ConfigurationError(
             f"The metadata columns {list(columns)} cannot be read.",
-            cause=f"There are {' and '.join(ROW_TRACKING_COLUMNS)}, each once.",
-            fix="Ask for one of them or both.",
+            cause=f"The metadata columns are {' and '.join(ROW_TRACKING_COLUMNS)}; each can be read once.",
+            fix="Request one or both of them.",
         )
     taken = [name for name in columns if schema.find(name) is not None]
     if taken:
         raise SchemaError(
-            f"The metadata column {taken[0]} cannot be told from the table's column of that name",
-            cause="Rows would have two columns of one name",
-            fix="Rename the table's column, or read without the metadata column",
+            f"The metadata column {taken[0]} has the same name as a column of the table.",
+            cause="Rows would have two columns with one name.",
+            fix="Rename the table's column, or read without the metadata column.",
         )
 
 
@@ -119,7 +121,7 @@ def _default(name: str, positions: Positions, numbers: FileNumbers) -> pa.Array 
 
 def _incomplete(path: str, name: str, cause: str) -> InvalidTableError:
     return InvalidTableError(
-        f"The rows of the data file {path} have no {name}",
-        cause=f"Row tracking is enabled; {cause}",
-        fix="Restore a version of the table that is complete, or read without the column",
+        f"The rows of the data file {path} have no {name}.",
+        cause=f"Row tracking is enabled, but {cause}",
+        fix="Restore a complete version of the table, or read without the column.",
     )

@@ -1,4 +1,4 @@
-"""A query on one version of a table: which files it needs, and the rows."""
+"""A query on one version of a table: the files that it needs, and the rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
 from delta_core.scan.report import ScanReport
 from delta_core.scan.row_tracking import FileNumbers, RowTrackingReader, require_row_tracking_columns
 from delta_core.schema.types import StructType
-from delta_core.snapshot.arguments import of_shard
+from delta_core.snapshot.arguments import parse_shard
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess, ObjectPlace
 from delta_core.storage.log_store import LogStore
@@ -37,10 +37,10 @@ _FILES_PER_BATCH = 1024
 
 @public_class
 class Scan:
-    """The rows of a snapshot for which a predicate is true, some columns of them.
+    """Some columns of the rows of a snapshot for which a predicate is true.
 
-    Immutable. Making one loads the list of live files, since what they are decides whether the rows can
-    be read at all; no data file is read until asked for, and pruning happens once.
+    Immutable. Creating a scan loads the list of live files, because they determine whether the rows can be
+    read at all. Data files are read only during iteration. Pruning happens once.
     """
 
     def __init__(
@@ -57,19 +57,19 @@ class Scan:
 
         Args:
             snapshot: the version to read.
-            predicate: Spark SQL text or an expression; None is every row.
-            columns: names in the order wanted; None is all, in schema order.
-            metadata_columns: of ROW_TRACKING_COLUMNS those that come after the columns.
-            batch_rows: at most so many rows per batch.
-            allowed_roots: stores below whose roots absolute paths of the log may lead.
+            predicate: Spark SQL or an expression; None selects every row.
+            columns: names in the order of the result; None is all, in schema order.
+            metadata_columns: those of ROW_TRACKING_COLUMNS to add after the columns.
+            batch_rows: maximum number of rows per batch.
+            allowed_roots: stores below whose roots absolute paths in the log are allowed.
 
         Raises:
             ExpressionError: the predicate is invalid or does not fit the schema.
             SchemaError: a column does not exist.
             UnsupportedTableFeatureError: the table cannot be read.
-            CorruptLogError: a file has a deletion vector that the protocol does not allow for.
-            RowTrackingDisabledError: metadata columns are asked for, and the table does not keep them.
-            ConfigurationError: no such metadata column.
+            CorruptLogError: a file has a deletion vector, which the protocol does not allow.
+            RowTrackingDisabledError: metadata columns are requested, and row tracking is not enabled.
+            ConfigurationError: a metadata column does not exist.
         """
         snapshot.require_readable(through_scan=True)
         self._snapshot = snapshot
@@ -96,12 +96,12 @@ class Scan:
         self._is_tracked = bool(metadata_columns)
 
     def __reduce__(self) -> NoReturn:
-        """Raises ConfigurationError, which says what to pass instead."""
-        raise refuse_pickle("A Scan", "Make it there, from the table, and a DeltaTable can be pickled.")
+        """Raises ConfigurationError, which states what to pass instead."""
+        raise refuse_pickle("A Scan", "Create it there, from the table; a DeltaTable can be pickled.")
 
     @property
     def predicate(self) -> Expression:
-        """The predicate, resolved; TRUE when there is none."""
+        """The predicate, resolved; TRUE when none was passed."""
         return self._predicate
 
     @property
@@ -111,7 +111,7 @@ class Scan:
 
     @cached_property
     def live_files(self) -> LiveFiles:
-        """The files that may hold matching rows, still as shared columns."""
+        """The files that may contain matching rows, still as shared columns."""
         return prune_by_statistics(
             self._after_partitions.files,
             self._predicate,
@@ -122,7 +122,7 @@ class Scan:
 
     @cached_property
     def report(self) -> ScanReport:
-        """What pruning achieved. Reads no data file."""
+        """The effect of pruning. Reads no data file."""
         everything = self._snapshot.files
         return ScanReport(
             files_total=everything.num_files,
@@ -133,30 +133,30 @@ class Scan:
         )
 
     def files(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The files that may hold matching rows. Reads no data file.
+        """The files that may contain matching rows. Reads no data file.
 
         Args:
-            columns: names in LIVE_FILE_SCHEMA; None is all. Statistics are most of a checkpoint, so whoever
-                needs paths alone should say so.
+            columns: names in LIVE_FILE_SCHEMA; None is all. Statistics are most of a checkpoint's data, so
+                pass the names when only paths are needed.
         """
         return self.live_files.to_table(columns)
 
     def to_batches(self, *, shard: tuple[int, int] | None = None) -> Iterator[pa.RecordBatch]:
-        """The matching rows, file by file, never more than one row group in memory.
+        """The matching rows, file by file, with at most one row group in memory.
 
         Args:
             shard: (index, count): only the rows of every count-th file, so that `count` readers of one
-                version together see each row once. Which files those are depends on the version and the
-                predicate alone, not on when or where a reader opened the table.
+                version together read each row once. The assignment of files to shards depends only on the
+                version and the predicate, not on when or where a reader opened the table.
 
         Raises:
             ConfigurationError: the index is not below the count.
-            MissingDataFileError: a file is gone.
+            MissingDataFileError: a file is missing.
             PathEscapeError: a file is neither in the table nor below an allowed root.
             InvalidTableError: a file cannot be read.
             ExpressionError: the predicate fails on a row.
         """
-        mine = None if shard is None else self._files_of_shard(*of_shard(shard))
+        mine = None if shard is None else self._files_of_shard(*parse_shard(shard))
         return self._read_each(mine)
 
     def _read_each(self, mine: frozenset[ObjectPlace] | None) -> Iterator[pa.RecordBatch]:
@@ -165,7 +165,7 @@ class Scan:
                 yield from self._rows(source)
 
     def to_table(self) -> pa.Table:
-        """The matching rows as one table. Files are read side by side; raises as `to_batches`."""
+        """The matching rows as one table. Files are read in parallel; raises as `to_batches`."""
         sources = list(self._sources())
         workers = min(len(sources), os.cpu_count() or 1, _MAX_READERS)
         if workers <= 1:
@@ -186,10 +186,10 @@ class Scan:
         )
 
     def _files_of_shard(self, index: int, count: int) -> frozenset[ObjectPlace]:
-        """The files of one shard: large ones first, dealt out in turn.
+        """The files of one shard: sorted by size, largest first, and assigned to the shards in turn.
 
-        They are dealt out before statistics prune them: another reader may have opened the version from a
-        checkpoint that has no statistics, and must still come to the same shards.
+        Files are assigned before pruning by statistics: another reader may have opened the version from a
+        checkpoint without statistics, and must compute the same shards.
         """
         files = self._after_partitions.files.to_table(["path", "size_bytes"])
         ordered = files.sort_by([("size_bytes", "descending"), ("path", "ascending")])
@@ -208,7 +208,7 @@ class Scan:
             else lambda num_rows: read_deletion_vector(store, dv, num_rows=num_rows, access=access)
         )
         place = source.place
-        # Where partition values decide, every row of a file that is left satisfies what is on them alone.
+        # When `exact`, every row of the remaining files satisfies the conjuncts on partition columns.
         reader = self._residual_reader if self._after_partitions.exact else self._whole_reader
         return reader.read(
             place.store, place.path, source.partition_values, deleted=deleted, numbers=source.numbers
@@ -216,9 +216,9 @@ class Scan:
 
     def _sources(self) -> Iterator[_Source]:
         store = self._snapshot.store
-        wanted = ["path", "partition_values", "deletion_vector"]
-        wanted += ["base_row_id", "default_row_commit_version"] if self._is_tracked else []
-        for batch in self.live_files.batches(wanted):
+        columns = ["path", "partition_values", "deletion_vector"]
+        columns += ["base_row_id", "default_row_commit_version"] if self._is_tracked else []
+        for batch in self.live_files.batches(columns):
             for start in range(0, batch.num_rows, _FILES_PER_BATCH):
                 rows = (values.to_pylist() for values in batch.slice(start, _FILES_PER_BATCH).columns)
                 for path, pairs, dv, *numbers in zip(*rows, strict=True):
@@ -233,7 +233,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """A file to read: where it is, its partition, which of its rows are deleted, and their numbers."""
+    """A file to read: its location, partition values, deletion vector and row tracking values."""
 
     place: ObjectPlace
     partition_values: Mapping[str, str | None]
@@ -252,6 +252,6 @@ def _row_tracking(snapshot: Snapshot, columns: Sequence[str]) -> RowTrackingRead
 
 
 def canonical_names(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:
-    """The names as the schema spells them; those it lacks stay as they are."""
+    """The names as the schema spells them; names that it lacks stay as they are."""
     fields = ((name, schema.find(name)) for name in names)
     return tuple(name if field is None else field.name for name, field in fields)

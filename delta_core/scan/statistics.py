@@ -1,8 +1,8 @@
-"""File statistics from JSON text to columns, only those that a predicate names.
+"""Parsing of file statistics from JSON to columns, limited to the columns of a predicate.
 
-The texts are joined to lines and read by Arrow in one go. Where that cannot be trusted to give one row
-per file - a damaged text, a value of an unexpected form - each text of the batch is read by itself, and
-what does not make sense becomes unknown.
+The JSON strings are joined to lines and parsed by Arrow at once. Where Arrow might not return one row per
+file (a damaged string, a value of an unexpected form), each string of the batch is parsed separately, and
+invalid values become unknown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from delta_core.schema.types import (
 )
 
 BATCH_ROWS = 16_384
-"""So many texts are parsed at a time: more do not stay in the processor's cache."""
+"""The number of strings parsed at a time; more would not fit into the processor's cache."""
 _BATCH_BYTES = 256 << 20
 _BLOCK_BYTES = 4 << 20
 _MAX_EXPONENT = 400
@@ -60,7 +60,7 @@ class ParsedStatistics:
     """Statistics as columns, one entry per file; null is unknown.
 
     Attributes:
-        counted: False where the counts of some texts have been left out.
+        counted: False where the counts of some strings were not parsed.
     """
 
     num_records: pa.Array
@@ -71,19 +71,19 @@ class ParsedStatistics:
 def parse_statistics(
     strings: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, DataType], *, counts: bool = True
 ) -> ParsedStatistics:
-    """The statistics of some columns from their JSON texts (PROTOCOL.md, "Per-file Statistics").
+    """The statistics of some columns from their JSON strings (PROTOCOL.md, "Per-file Statistics").
 
     Args:
-        texts: one text per file; null where a file has none.
-        leaves: the columns wanted, by their path in the files, with their types. Types without
-            minimum and maximum give null counts alone.
-        counts: whether the numbers of records and nulls are wanted. Else they are left out, null, where
-            every text of a piece has both bounds of every column.
+        strings: one string per file; null where a file has no statistics.
+        leaves: the columns to parse, by their path in the files, with their types. Types without minimum and
+            maximum get only null counts.
+        counts: whether the numbers of records and nulls are needed. If False, they are null where every
+            string of a piece has both bounds of every column.
 
     Returns:
         Bounds in the columns' types, moved outwards where writers are known to lose digits
-        (`writers_bounds`). The maximum of a floating-point column is unknown unless the statistics say that
-        there is no NaN.
+        (`writers_bounds`). The maximum of a floating-point column is unknown unless the statistics record
+        that NaN does not occur.
     """
     chunks = strings.chunks if isinstance(strings, pa.ChunkedArray) else [strings]
     parts = [_parse_batch(batch, leaves, counts) for chunk in chunks for batch in _batches(chunk)]
@@ -93,10 +93,10 @@ def parse_statistics(
 def stated_statistics(
     strings: pa.ChunkedArray | pa.Array, leaves: Mapping[Path, DataType]
 ) -> ParsedStatistics:
-    """The statistics of some columns as their texts state them, for who passes them on.
+    """The statistics of some columns exactly as written, for callers that pass them on.
 
-    As `parse_statistics`, but no bound is moved, none is dropped for what another says, and a
-    floating-point maximum stays. Null is what a text does not state, or not in the column's type.
+    As `parse_statistics`, but bounds are not moved and not dropped as implausible, and floating-point
+    maximums are kept. Null means that a string has no such value, or a value of another type.
     """
     chunks = strings.chunks if isinstance(strings, pa.ChunkedArray) else [strings]
     parts = [
@@ -110,7 +110,7 @@ def stated_statistics(
 
 
 def join_statistics(parts: Sequence[ParsedStatistics]) -> ParsedStatistics:
-    """Statistics of the same columns, one after the other."""
+    """Concatenate statistics of the same columns."""
     if len(parts) == 1:
         return parts[0]
     lengths = [len(part.num_records) for part in parts]
@@ -129,7 +129,7 @@ def join_statistics(parts: Sequence[ParsedStatistics]) -> ParsedStatistics:
 
 
 def has_bounds(data_type: DataType) -> bool:
-    """Whether statistics of the type have a minimum and a maximum that are understood."""
+    """Whether statistics of the type have a supported minimum and maximum."""
     return isinstance(data_type, DecimalType) or data_type in _BOUNDED
 
 
@@ -145,7 +145,7 @@ def _concat(arrays: Sequence[pa.Array | None], lengths: Sequence[int]) -> pa.Arr
 
 
 def _batches(strings: pa.Array) -> Iterable[pa.Array]:
-    """Slices that join to far less than Arrow's 2 GiB."""
+    """Slices whose joined size is far below Arrow's limit of 2 GiB."""
     rows = BATCH_ROWS
     if len(strings) > 1 and strings.nbytes > _BATCH_BYTES:
         rows = max(1, min(rows, int(_BATCH_BYTES / (strings.nbytes / len(strings)))))
@@ -154,22 +154,22 @@ def _batches(strings: pa.Array) -> Iterable[pa.Array]:
 
 def _parse_batch(strings: pa.Array, leaves: Mapping[Path, DataType], counts: bool) -> ParsedStatistics:
     if not counts:
-        found = _plausible(_parse_any(strings, leaves, counts=False))
-        if found.counted or _has_all_bounds(found):
-            return found
+        parsed = _plausible(_parse_any(strings, leaves, counts=False))
+        if parsed.counted or _has_all_bounds(parsed):
+            return parsed
     return _plausible(_parse_any(strings, leaves, counts=True))
 
 
-def _has_all_bounds(found: ParsedStatistics) -> bool:
-    sides = (side for column in found.columns.values() for side in (column.minimum, column.maximum))
+def _has_all_bounds(parsed: ParsedStatistics) -> bool:
+    sides = (side for column in parsed.columns.values() for side in (column.minimum, column.maximum))
     return all(side is not None and not side.null_count for side in sides)
 
 
-def _plausible(found: ParsedStatistics) -> ParsedStatistics:
-    """Counts below zero, more nulls than rows, a minimum above the maximum: such say nothing."""
-    records = _unless(pc.less(found.num_records, ARROW_ZERO), found.num_records)
+def _plausible(parsed: ParsedStatistics) -> ParsedStatistics:
+    """Drop contradictory values: counts below zero, more nulls than rows, a minimum above the maximum."""
+    records = _unless(pc.less(parsed.num_records, ARROW_ZERO), parsed.num_records)
     columns = {}
-    for path, column in found.columns.items():
+    for path, column in parsed.columns.items():
         nulls = column.null_count
         if nulls is not None:
             nulls = _unless(pc.less(nulls, ARROW_ZERO), nulls)
@@ -179,7 +179,7 @@ def _plausible(found: ParsedStatistics) -> ParsedStatistics:
             crossed = pc.less(high, low)
             low, high = _unless(crossed, low), _unless(crossed, high)
         columns[path] = ColumnStats(minimum=low, maximum=high, null_count=nulls)
-    return ParsedStatistics(num_records=records, columns=columns, counted=found.counted)
+    return ParsedStatistics(num_records=records, columns=columns, counted=parsed.counted)
 
 
 def _unless(wrong: pa.BooleanArray, values: pa.Array) -> pa.Array:
@@ -210,17 +210,17 @@ def _parse_any(
 def _read_joined(
     strings: pa.Array, leaves: Mapping[Path, DataType], counts: bool, *, may_lack: bool
 ) -> pa.Table | None:
-    """All texts as one table, or None when it is not certain that rows and files correspond."""
+    """All strings as one table, or None when it is not certain that rows correspond to files."""
     if len(strings) == 0:
         return None
     if not _are_objects(strings):
-        # A copy of all of them takes nearly as long as reading them does.
+        # Copying all strings takes nearly as long as parsing them.
         strings = pc.fill_null(pc.if_else(pc.equal(strings, ""), "{}", strings), "{}")
         if not _are_objects(strings):
             return None
     lines = pa.ListArray.from_arrays(arrow_array([0, len(strings)], pa.int32()), strings)
     joined = pc.binary_join(lines, arrow_scalar("\n", pa.string()))[0].as_buffer()
-    # A line break inside a text, or two documents in one, would shift all rows behind it.
+    # A line break inside a string, or two documents in one string, would shift all rows after it.
     breaks = int(np.count_nonzero(np.frombuffer(joined, np.uint8) == ord("\n")))
     if breaks != len(strings) - 1:
         return None
@@ -253,7 +253,7 @@ def _as_fields(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _are_objects(strings: pa.Array) -> bool:
-    """Whether each text begins and ends as an object does."""
+    """Whether each string begins and ends like a JSON object."""
     shaped = pc.and_(pc.starts_with(strings, "{"), pc.ends_with(strings, "}"))
     return strings.null_count == 0 and bool(pc.all(shaped).as_py())
 
@@ -284,7 +284,7 @@ def _nested(leaves: Mapping[Path, pa.DataType]) -> pa.DataType:
 
 
 def _json_type(data_type: DataType) -> pa.DataType:
-    """The form that Arrow's reader takes from the text; the rest is done on columns."""
+    """The type that Arrow's JSON reader parses; the rest of the conversion is done on columns."""
     if data_type in _INTEGRAL:
         return pa.int64()
     if data_type in _FLOATING:
@@ -342,7 +342,7 @@ def _as_stated(
     null_count: pa.Array | None,
     nan_count: pa.Array | None,
 ) -> ColumnStats:
-    """As `_column_stats`, with every bound as it is written; NaN, which bounds nothing, is none."""
+    """As `_column_stats`, with every bound as written; NaN is not a bound and becomes null."""
     sides = [None if side is None else _typed_each(side, data_type) for side in (low, high)]
     if data_type in _FLOATING:
         sides = [None if side is None else _unless(pc.is_nan(side), side) for side in sides]
@@ -350,10 +350,10 @@ def _as_stated(
 
 
 def _typed_each(values: pa.Array, data_type: DataType) -> pa.Array:
-    """As `_typed`; where that fails, value by value."""
-    found = _typed(values, data_type)
-    if found is not None:
-        return found
+    """As `_typed`; where that fails, each value is converted separately."""
+    typed = _typed(values, data_type)
+    if typed is not None:
+        return typed
     return _from_list([_value(value, data_type) for value in values.to_pylist()], type_to_arrow(data_type))
 
 
@@ -363,14 +363,14 @@ _Bounds = Callable[
 
 
 def _typed(values: pa.Array, data_type: DataType) -> pa.Array | None:
-    """JSON values as the column's type; None when they do not convert as a whole."""
+    """JSON values as the column's type; None when they cannot be converted as a whole."""
     target = type_to_arrow(data_type)
     if values.type == target:
         return values
     try:
         if data_type in (TIMESTAMP, TIMESTAMP_NTZ):
             return _typed_timestamps(values, data_type, target)
-        # A float column's bound is the nearest float of the text, as it was when it was written.
+        # A float column's bound is the nearest float of the number, as when it was written.
         return pc.cast(values, target, safe=data_type != FLOAT)
     except pa.ArrowInvalid:
         if pa.types.is_string(values.type):
@@ -379,7 +379,7 @@ def _typed(values: pa.Array, data_type: DataType) -> pa.Array | None:
 
 
 def _typed_timestamps(values: pa.Array, data_type: DataType, target: pa.DataType) -> pa.Array:
-    """Only the form that names its instant: with a zone for `timestamp`, without or in UTC for `_ntz`."""
+    """Convert only unambiguous strings: with a zone for `timestamp`, without or in UTC for `_ntz`."""
     clear = pc.match_substring_regex(values, _ZONED if data_type == TIMESTAMP else _UNZONED)
     strings = pc.if_else(clear, values, pa.scalar(None, pa.string()))
     if data_type == TIMESTAMP_NTZ:
@@ -388,7 +388,7 @@ def _typed_timestamps(values: pa.Array, data_type: DataType, target: pa.DataType
 
 
 def _parse_slowly(strings: pa.Array, leaves: Mapping[Path, DataType], bounds: _Bounds) -> ParsedStatistics:
-    documents = [_document(text) for text in strings.to_pylist()]
+    documents = [_document(string) for string in strings.to_pylist()]
     records = [_count(document.get("numRecords")) for document in documents]
     columns = {}
     for path, data_type in leaves.items():
@@ -407,11 +407,11 @@ def _parse_slowly(strings: pa.Array, leaves: Mapping[Path, DataType], bounds: _B
     return ParsedStatistics(num_records=pa.array(records, pa.int64()), columns=columns)
 
 
-def _document(text: str | None) -> Mapping[str, Any]:
-    if not text:
+def _document(string: str | None) -> Mapping[str, Any]:
+    if not string:
         return {}
     try:
-        parsed = json.load(io.StringIO(text), parse_float=Decimal)
+        parsed = json.load(io.StringIO(string), parse_float=Decimal)
     except (ValueError, RecursionError):
         return {}
     return parsed if isinstance(parsed, dict) else {}
@@ -431,14 +431,14 @@ def _count(value: Any) -> int | None:
 
 
 def _value(value: Any, data_type: DataType) -> Any:
-    """One bound as a Python value of the type, None when it is not one."""
+    """One bound as a Python value of the type; None when it is not of the type."""
     if value is None or isinstance(value, bool | dict | list):
         return None
     try:
         if data_type == STRING:
             return value if isinstance(value, str) else None
         if isinstance(value, Decimal) and not (value.is_finite() and abs(value.adjusted()) < _MAX_EXPONENT):
-            # Its digits alone would fill the memory.
+            # The digits of such a number could exhaust the memory.
             return None
         if isinstance(data_type, DecimalType):
             exact = Decimal(str(value))
@@ -451,9 +451,9 @@ def _value(value: Any, data_type: DataType) -> Any:
         if data_type == DATE:
             return parse_timestamp(str(value)).date()
         if data_type == TIMESTAMP:
-            text = str(value)
-            has_zone = text.endswith("Z") or text[-6:-5] in ("+", "-") or text[-5:-4] in ("+", "-")
-            return parse_timestamp(text, zone=dt.UTC) if has_zone and "T" in text else None
+            string = str(value)
+            has_zone = string.endswith("Z") or string[-6:-5] in ("+", "-") or string[-5:-4] in ("+", "-")
+            return parse_timestamp(string, zone=dt.UTC) if has_zone and "T" in string else None
         return parse_timestamp(str(value))
     except (ValueError, ArithmeticError):
         return None
@@ -463,7 +463,7 @@ def _from_list(values: list[Any], target: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, target)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
-        # Half of a surrogate pair, for one, is a string in JSON and in no other encoding.
+        # For example, half of a surrogate pair is valid in a JSON string but not in UTF-8.
         return pa.array([value if _fits(value, target) else None for value in values], target)
 
 

@@ -1,19 +1,20 @@
-"""Statistics texts that one writer wrote: all of the same form, read by their quotes.
+"""A fast parser for statistics strings of one writer, which all have the same form.
 
-JSON readers spend their time on finding out what they read. A writer's texts hardly differ but in their
-numbers: the same keys in the same order. Such texts, cut at every quote, are lines of equally many cells, of
-which the odd ones are strings and the even ones what is between them; the cells of a few columns are then
-all that is looked at. The first text, cut in the same way, tells which cells these are.
+A JSON parser spends most of its time on recognizing the structure. The strings of one writer hardly differ
+except in their numbers: they have the same keys in the same order. Split at every quote, such strings are
+lines with the same number of cells. Odd cells are JSON strings, and even cells are the characters between
+them. Only the cells of the needed columns are then read; the first string, split in the same way, shows which
+cells these are.
 
-That the others have the same form is proved, not assumed:
+That the other strings have the same form is proved, not assumed:
 
 - without a backslash anywhere, every quote begins or ends a string;
 - every line has as many quotes as the first;
-- the cells where the first text opens or closes an object do so in every line, and all lines together have
-  no brace more. So each has its braces there and nowhere else, and every object is where the first has it;
-- the keys that are wanted are in their cells, and a colon follows each.
+- the cells where the first string opens or closes an object do so in every line, and all lines together have
+  no other braces. So every line has its braces only there, and every object at the same place as the first;
+- the needed keys are in their cells, and a colon follows each.
 
-What does not pass is read as JSON, text by text or all at once, by `statistics`.
+Strings that fail these checks are parsed as JSON by `statistics`, all at once or one by one.
 """
 
 from __future__ import annotations
@@ -38,28 +39,28 @@ def read_uniform(
     joined: pa.Buffer,
     num_strings: int,
     first: str,
-    wanted: Mapping[str, pa.DataType | Fields],
+    fields: Mapping[str, pa.DataType | Fields],
     *,
     may_lack: bool = False,
 ) -> pa.Table | None:
-    """Some fields of many texts of one form.
+    """Some fields of many strings of one form.
 
     Args:
-        joined: the texts, valid UTF-8, one to a line; each begins and ends as an object does, without a
-            line break.
-        num_strings: how many they are.
-        first: the first of them.
-        wanted: integers, floats, decimals and strings, by name; a mapping is an object's fields.
-        may_lack: whether fields that no text has are left out; then every key is looked at.
+        joined: the strings, valid UTF-8, one per line; each begins and ends like an object, and has no line
+            break.
+        num_strings: the number of strings.
+        first: the first string.
+        fields: integers, floats, decimals and strings, by name; a mapping has the fields of an object.
+        may_lack: whether fields that no string has are left out; every key is then checked.
 
     Returns:
-        A row for each text and a column for each field, objects as structs. An object that no text has is
-        left out. None when the texts are not of one form, lack a field, or a value is not of its type.
+        A row for each string and a column for each field, with objects as structs. An object that no string
+        has is left out. None when the strings do not have one form, lack a field, or have an invalid value.
     """
     form = _form_of(first)
     if form is None or not form.has_all_signs(joined, num_strings):
         return None
-    keys = _wanted_keys(form, wanted, may_lack=may_lack)
+    keys = _needed_keys(form, fields, may_lack=may_lack)
     if keys is None:
         return None
     try:
@@ -69,19 +70,19 @@ def read_uniform(
         values = {path: cells.values(key, data_type) for path, (key, data_type) in keys.items()}
     except pa.ArrowException:
         return None
-    return _as_table(values, wanted)
+    return _as_table(values, fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Form:
-    """What a text is made of, cut at its quotes.
+    """The form of a string, split at its quotes.
 
     Attributes:
         cells: the pieces.
-        keys: the cell of each key, by path; a field of an object has two names.
+        keys: the cell of each key, by path; a field of an object has a path of two names.
         objects: the names of the objects.
-        constants: cells that open objects, the same in every text.
-        endings: how cells end that only close objects.
+        constants: cells that open objects, the same in every string.
+        endings: the endings of cells that only close objects.
     """
 
     cells: tuple[str, ...]
@@ -91,18 +92,18 @@ class _Form:
     endings: Mapping[int, str]
 
     def has_all_signs(self, joined: pa.Buffer, num_strings: int) -> bool:
-        """Whether so many texts of the form have as many braces as there are, and there is no backslash."""
-        found = np.frombuffer(joined, np.uint8)
+        """Whether the number of braces fits `num_strings` strings of the form, without any backslash."""
+        content = np.frombuffer(joined, np.uint8)
         for sign in "{}":
-            wanted = sum(text.count(sign) for text in (*self.constants.values(), *self.endings.values()))
-            if np.count_nonzero(found == ord(sign)) != wanted * num_strings:
+            count = sum(cell.count(sign) for cell in (*self.constants.values(), *self.endings.values()))
+            if np.count_nonzero(content == ord(sign)) != count * num_strings:
                 return False
-        return not any((found == ord(sign)).any() for sign in "\\\r")
+        return not any((content == ord(sign)).any() for sign in "\\\r")
 
 
-def _form_of(text: str) -> _Form | None:
-    """None where the text has more than objects of single values in an object."""
-    cells = text.split('"')
+def _form_of(string: str) -> _Form | None:
+    """The form; None where the string has more than scalar values and objects of scalar values."""
+    cells = string.split('"')
     keys: dict[Path, int] = {}
     constants: dict[int, str] = {}
     endings: dict[int, str] = {}
@@ -129,12 +130,12 @@ def _form_of(text: str) -> _Form | None:
     return _Form(cells=tuple(cells), keys=keys, objects=objects, constants=constants, endings=endings)
 
 
-def _wanted_keys(
-    form: _Form, wanted: Mapping[str, pa.DataType | Fields], *, may_lack: bool
+def _needed_keys(
+    form: _Form, fields: Mapping[str, pa.DataType | Fields], *, may_lack: bool
 ) -> dict[Path, tuple[int, pa.DataType]] | None:
-    """The cells of the keys, with the types of their values; None where the form lacks one."""
+    """The cells of the keys, with the types of their values; None where the form lacks a key."""
     paths: dict[Path, pa.DataType] = {}
-    for name, one in wanted.items():
+    for name, one in fields.items():
         if isinstance(one, pa.DataType):
             paths[name,] = one
         elif (name,) in form.keys:
@@ -147,16 +148,16 @@ def _wanted_keys(
 
 
 class _Cells:
-    """The cells of all texts that have to be looked at."""
+    """The cells of all strings that must be read."""
 
     def __init__(self, joined: pa.Buffer, form: _Form, keys: Iterable[int]) -> None:
         self._form = form
         self._keys = tuple(keys)
-        behind = {at + more for at in self._keys for more in (0, 1, 2)}
-        # What opens an object follows its name.
+        key_cells = {at + more for at in self._keys for more in (0, 1, 2)}
+        # The cell that opens an object follows the cell of its name.
         names = {at - 1 for at in form.constants if at}
-        looked_at = sorted({*behind, *names, *form.constants, *form.endings} & {*range(len(form.cells))})
-        columns = [str(at) for at in looked_at]
+        needed = sorted({*key_cells, *names, *form.constants, *form.endings} & {*range(len(form.cells))})
+        columns = [str(at) for at in needed]
         self._table = csv.read_csv(
             pa.BufferReader(joined),
             read_options=csv.ReadOptions(
@@ -175,45 +176,45 @@ class _Cells:
                 include_columns=columns,
                 column_types=dict.fromkeys(columns, pa.string()),
                 strings_can_be_null=False,
-                # The texts are UTF-8, and a quote is no part of another character.
+                # The strings are UTF-8, where the byte of a quote is never a part of another character.
                 check_utf8=False,
             ),
         )
         self.num_rows = self._table.num_rows
 
     def have_the_form(self) -> bool:
-        """Whether the objects, and the keys that are looked for, are where the form has them."""
+        """Whether the objects and the needed keys are in the cells where the form has them."""
         form = self._form
         equal = {**form.constants, **{at - 1: form.cells[at - 1] for at in form.constants if at}}
         equal |= {key: form.cells[key] for key in self._keys}
-        return all(all_equal(self._cell(at), text) for at, text in equal.items()) and all(
-            bytes_of(self._cell(at)).end_with(text) for at, text in form.endings.items()
+        return all(all_equal(self._cell(at), cell) for at, cell in equal.items()) and all(
+            bytes_of(self._cell(at)).end_with(ending) for at, ending in form.endings.items()
         )
 
     def values(self, key: int, data_type: pa.DataType) -> pa.Array:
-        """What the key in a cell has. Raises ArrowInvalid where a text has something else."""
-        behind, form = self._cell(key + 1), self._form.cells[key + 1]
+        """The values of the key in a cell. Raises ArrowInvalid where a string has another form."""
+        following, form = self._cell(key + 1), self._form.cells[key + 1]
         if (form == ":") != pa.types.is_string(data_type):
-            raise pa.ArrowInvalid("a string is a number, or the other way round")
+            raise pa.ArrowInvalid("a value is a string where a number is expected, or vice versa")
         if form == ":":
-            _require(all_equal(behind, ":"))
+            _require(all_equal(following, ":"))
             return self._cell(key + 2)
         ending = self._form.endings.get(key + 1, ",")
-        cells = bytes_of(behind)
+        cells = bytes_of(following)
         _require(cells.begin_with(":") and cells.end_with(ending) and cells.are_at_least(2 + len(ending)))
-        # As bytes, since both ends are ASCII: in texts the characters would be counted.
-        texts = pc.binary_slice(behind.view(pa.binary()), 1, -len(ending)).view(pa.string())
-        # Arrow's casts take more for a number than JSON does: 0x10, 007, inf.
+        # Sliced as bytes, since both ends are ASCII; slicing strings would count characters.
+        numbers = pc.binary_slice(following.view(pa.binary()), 1, -len(ending)).view(pa.string())
+        # Arrow's casts accept more numbers than JSON does: 0x10, 007, inf.
         if pa.types.is_integer(data_type):
-            # All that is too much begins with a zero, and goes on. -0 is left to the others.
-            _require(not cells.have_leading_zeros(before=1, behind=len(ending)))
+            # All invalid integers begin with a zero followed by more. -0 is left to the JSON parser.
+            _require(not cells.have_leading_zeros(before=1, after=len(ending)))
         else:
-            _require(bool(pc.all(pc.match_substring_regex(texts, _JSON_NUMBER)).as_py()))
+            _require(bool(pc.all(pc.match_substring_regex(numbers, _JSON_NUMBER)).as_py()))
         try:
-            return pc.cast(texts, data_type)
+            return pc.cast(numbers, data_type)
         except pa.ArrowInvalid:
             return pc.cast(
-                pc.if_else(pc.equal(texts, "null"), pa.scalar(None, pa.string()), texts), data_type
+                pc.if_else(pc.equal(numbers, "null"), pa.scalar(None, pa.string()), numbers), data_type
             )
 
     def _cell(self, at: int) -> pa.Array:
@@ -223,14 +224,14 @@ class _Cells:
 
 def _require(proved: bool) -> None:
     if not proved:
-        raise pa.ArrowInvalid("not of one form")
+        raise pa.ArrowInvalid("the strings do not have one form")
 
 
-def _as_table(values: Mapping[Path, pa.Array], wanted: Mapping[str, pa.DataType | Fields]) -> pa.Table:
+def _as_table(values: Mapping[Path, pa.Array], fields: Mapping[str, pa.DataType | Fields]) -> pa.Table:
     columns: dict[str, pa.Array] = {}
-    for name in wanted:
+    for name in fields:
         if (name,) in values:
             columns[name] = values[name,]
-        elif fields := {path[1]: one for path, one in values.items() if path[0] == name}:
-            columns[name] = pa.StructArray.from_arrays(list(fields.values()), list(fields))
+        elif members := {path[1]: one for path, one in values.items() if path[0] == name}:
+            columns[name] = pa.StructArray.from_arrays(list(members.values()), list(members))
     return pa.table(columns)

@@ -1,7 +1,7 @@
-"""What the bounds of other writers mean: how far they may lie from the values that they stand for.
+"""Corrections of the bounds of other writers, which may lie inside of the values that they should enclose.
 
-Statistics are written in text, and engines lose digits on the way: a bound may lie inside of the values that
-it should enclose. What is known of that is undone here, by moving bounds outwards.
+Statistics are written as strings, and engines lose digits in the conversion. This module undoes the known
+losses by moving bounds outwards.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Writers cut timestamps down to milliseconds, so a maximum may be too small by less than one.
+# Writers truncate timestamps to milliseconds, so a maximum may be too small by less than one.
 _TRUNCATION = dt.timedelta(milliseconds=1)
-# Offsets of zones are written in minutes. Until 1972, when the last zone came to whole minutes, some had
-# seconds, so that a text with an offset is off by up to a minute, and so is one whose offset reads as zero.
+# Zone offsets are written in minutes. Until 1972, when the last zone changed to whole minutes, some offsets
+# had seconds. A string with an offset, even an offset of zero, may therefore be wrong by up to a minute.
 _WHOLE_MINUTES = dt.datetime(1972, 2, 1)
 _MINUTE = dt.timedelta(minutes=1)
 # deltalake writes decimals as doubles, after up to three roundings.
 _EXACT_DIGITS = 15
 _SLACK_BITS = 47
 _ABOVE, _BELOW = Decimal("1.000000000000004"), Decimal("0.999999999999996")
-# delta-spark once ended a maximum that it cut off with this character, above all others of 16 bits. By the
-# order of UTF-8, those of two units are greater.
+# delta-spark once ended a truncated maximum with this character, which is above all others in UTF-16 code
+# units. In UTF-8 order, characters of two UTF-16 code units are greater.
 _OLD_TIE_BREAKER = "\ufffd"
 
 
 def outer_timestamps(values: pa.Array, *, maximum: bool) -> pa.Array:
-    """Bounds of times, moved outwards."""
+    """Bounds of timestamps, moved outwards."""
     kind = values.type
     minute = pa.scalar(_MINUTE, pa.duration("us"))
     old = pc.less(
@@ -43,7 +43,7 @@ def outer_timestamps(values: pa.Array, *, maximum: bool) -> pa.Array:
 
 
 def outer_decimals(values: pa.Array, *, maximum: bool) -> pa.Array:
-    """Bounds of decimals with more digits than a double has, moved outwards."""
+    """Bounds of decimals with more digits than a double, moved outwards."""
     if values.type.precision <= _EXACT_DIGITS or values.null_count == len(values):
         return values
     moved = _outer_words(values, maximum=maximum)
@@ -51,7 +51,7 @@ def outer_decimals(values: pa.Array, *, maximum: bool) -> pa.Array:
 
 
 def _outer_words(values: pa.Array, *, maximum: bool) -> pa.Array | None:
-    """As `_outer_wide`, far faster; None when some digits do not fit 62 bits, as few columns' do not."""
+    """As `_outer_wide`, but far faster; None in the rare case that a value needs more than 62 bits."""
     kind = values.type
     words = np.frombuffer(values.buffers()[1], np.int64)
     pairs = words[2 * values.offset : 2 * (values.offset + len(values))]
@@ -60,7 +60,7 @@ def _outer_words(values: pa.Array, *, maximum: bool) -> pa.Array | None:
     if not np.all(~known | ((high == low >> 63) & (low > -(1 << 62)) & (low < 1 << 62))):
         return None
     low = np.where(known, low, 0)
-    # What has fewer bits than this went through the double unharmed.
+    # Values with fewer bits than this convert to a double and back without loss.
     margin = (np.abs(low) >> _SLACK_BITS) + (np.abs(low) >= 1 << _SLACK_BITS)
     # 62 bits and the margin have 19 digits.
     limit = min(10**kind.precision, 1 << 63) - 1
@@ -83,14 +83,14 @@ def _outer_wide(values: pa.Array, *, maximum: bool) -> pa.Array:
     )
     moved = pc.round(pc.multiply(wide, factors), kind.scale, "up" if maximum else "down")
     moved = pc.cast(moved, pa.decimal256(76 - 15, kind.scale))
-    # Made from digits: arithmetic on Python's decimals rounds to 28 of them.
+    # Built from digits: arithmetic on Python's decimals would round to 28 digits.
     edge = pa.scalar(Decimal((0 if maximum else 1, (9,) * kind.precision, -kind.scale)), moved.type)
     beyond = (pc.greater if maximum else pc.less)(moved, edge)
     return pc.cast(pc.if_else(beyond, edge, moved), kind)
 
 
 def outer_strings(values: pa.Array) -> pa.Array:
-    """Greatest values of strings that were cut off, moved outwards."""
+    """Maximums of strings, moved outwards where they were truncated."""
     cut = pc.ends_with(values, _OLD_TIE_BREAKER)
     if not pc.any(cut).as_py():
         return values
@@ -106,12 +106,12 @@ def outer_strings(values: pa.Array) -> pa.Array:
 
 
 def _whole(cut: str) -> str:
-    # Cut in the middle of a character beyond U+FFFF, Java writes a question mark for its first half.
+    # When Java truncates in the middle of a character beyond U+FFFF, it writes a question mark for the half.
     return cut[:-1] if cut.endswith("?") else cut
 
 
 def next_prefix(prefix: str) -> str | None:
-    """The least text above everything that starts with the prefix; None where there is none."""
+    """The least string above all strings with the prefix; None where no such string exists."""
     for position in reversed(range(len(prefix))):
         code = ord(prefix[position]) + 1
         code = 0xE000 if 0xD800 <= code < 0xE000 else code

@@ -1,7 +1,7 @@
-"""Schemas as Arrow schemas.
+"""Conversion between Delta schemas and Arrow schemas.
 
-`timestamp` is microseconds in UTC, `timestamp_ntz` microseconds without a zone. On the way in, every
-Arrow layout of a type (large, view, dictionary, run-end encoded) means the same Delta type.
+`timestamp` is microseconds in UTC, and `timestamp_ntz` is microseconds without a zone. Every Arrow layout of
+a type (large, view, dictionary, run-end encoded) converts to the same Delta type.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
-from delta_core.schema.variant_parts import has_parts
+from delta_core.schema.variant_parts import is_variant_struct
 from delta_core.variants.marks import is_marked, storage_of, variant_field
 from delta_core.variants.shredding import VARIANT_TYPE
 
@@ -57,7 +57,7 @@ _TO_ARROW: dict[PrimitiveType, pa.DataType] = {
     VARIANT: VARIANT_TYPE,
 }
 
-# Unsigned types take the narrowest signed type that holds all their values, as Spark reads them.
+# Unsigned types become the narrowest signed type that holds all their values, as in Spark.
 _FROM_ARROW: dict[pa.DataType, DataType] = {
     pa.string(): STRING,
     pa.large_string(): STRING,
@@ -89,7 +89,7 @@ def to_arrow(schema: StructType) -> pa.Schema:
 
 
 def field_to_arrow(field: StructField) -> pa.Field:
-    """One field in Arrow. A variant says so in its metadata (`variants.marks`)."""
+    """One field in Arrow. The field's metadata marks a variant (`variants.marks`)."""
     return _field(field.name, field.data_type, nullable=field.nullable)
 
 
@@ -118,11 +118,11 @@ def _field(name: str, data_type: DataType, *, nullable: bool) -> pa.Field:
 
 
 def from_arrow(schema: pa.Schema) -> StructType:
-    """The Delta schema that holds an Arrow schema's rows without loss.
+    """The Delta schema that holds the rows of an Arrow schema without loss.
 
     Raises:
-        SchemaError: a column has a type that Delta does not have (time of day, duration, ...), or is marked
-            as a variant and is none.
+        SchemaError: a column has a type that Delta does not support (time of day, duration, ...), or is
+            marked as a variant but does not have the fields of a variant.
     """
     return StructType(tuple(_field_from_arrow(field, field.name, 0) for field in schema))
 
@@ -138,7 +138,7 @@ def type_from_arrow(data_type: pa.DataType, path: str = "") -> DataType:
 
 def _type_from_arrow(data_type: pa.DataType, path: str, depth: int) -> DataType:
     if isinstance(data_type, pa.BaseExtensionType):
-        # Before the look into the map: types that are defined in Python have no hash.
+        # Before the dictionary lookup: extension types defined in Python are not hashable.
         return _type_from_arrow(data_type.storage_type, path, depth)
     if depth > MAX_DEPTH:
         raise too_deep()
@@ -174,14 +174,14 @@ def _type_from_arrow(data_type: pa.DataType, path: str, depth: int) -> DataType:
             tuple(_field_from_arrow(child, f"{path}.{child.name}", depth) for child in data_type.fields)
         )
     raise SchemaError(
-        f"Column {path or '?'} has the Arrow type {data_type}, which Delta tables cannot hold",
-        cause="Delta has no such type",
-        fix="Cast the column to a string, number, date or timestamp first",
+        f"Column {path or '?'} has the Arrow type {data_type}, which Delta tables cannot store.",
+        cause="Delta has no such type.",
+        fix="Cast the column to a string, number, date or timestamp first.",
     )
 
 
 def is_list_like(data_type: pa.DataType) -> bool:
-    """Whether Arrow has the type as any layout of a list (maps are not lists here)."""
+    """Whether the type is any Arrow layout of a list (maps are not lists here)."""
     types = pa.types
     return bool(
         types.is_list(data_type)
@@ -200,11 +200,11 @@ def _field_from_arrow(field: pa.Field, path: str, depth: int) -> StructField:
 def _type_of_field(field: pa.Field, path: str, depth: int) -> DataType:
     if not is_marked(field):
         return _type_from_arrow(field.type, path, depth)
-    found = _type_from_arrow(storage_of(field), path, depth)
-    if not has_parts(found):
+    stored = _type_from_arrow(storage_of(field), path, depth)
+    if not is_variant_struct(stored):
         raise SchemaError(
-            f"Column {path} is marked as a variant and is {found}",
-            cause="A variant is a struct of two binary fields, metadata and value",
-            fix="Give the values whole, not in parts, or take the mark off the column's metadata",
+            f"Column {path} is marked as a variant but has type {stored}.",
+            cause="A variant is a struct of two binary fields, metadata and value.",
+            fix="Pass unshredded variants, or remove the mark from the column's metadata.",
         )
     return VARIANT

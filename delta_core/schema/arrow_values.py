@@ -1,7 +1,8 @@
-"""Python values as Arrow arrays, without the import of pandas that `pa.array` and `pa.scalar` make.
+"""Conversion of Python values to Arrow without importing pandas, as `pa.array` and `pa.scalar` do.
 
-pyarrow asks pandas whether a value is one of its own, and imports it for that where it is installed: a third
-of the time of a first small read. Plain values go into Arrow's buffers here, all others the usual way.
+pyarrow imports pandas where it is installed, to check whether a value is a pandas object. The import takes a
+third of the time of a first small read. This module writes plain values into Arrow's buffers directly, and
+passes other values to pyarrow.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ import pyarrow as pa
 
 
 def arrow_array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
-    """What `pa.array(values, data_type)` is, and its errors.
+    """Equivalent to `pa.array(values, data_type)`, with the same errors.
 
     Args:
-        values: None is null; a map is a mapping, a struct a mapping by field names.
-        data_type: strings, booleans, numbers, and maps and structs of these take the short way.
+        values: None is null; a map is a mapping, and a struct a mapping by field names.
+        data_type: strings, booleans, numbers, and maps and structs of these avoid the import.
     """
     built = _built(values, data_type)
     return pa.array([_entries(value, data_type) for value in values], data_type) if built is None else built
 
 
 def arrow_scalar(value: Any, data_type: pa.DataType) -> pa.Scalar:
-    """What `pa.scalar(value, data_type)` is, and its errors."""
+    """Equivalent to `pa.scalar(value, data_type)`, with the same errors."""
     built = _built([value], data_type)
     return pa.scalar(value, data_type) if built is None else built[0]
 
@@ -93,7 +94,7 @@ def _struct_array(values: Sequence[Mapping[str, Any] | None], data_type: pa.Stru
 
 
 def _entries(value: Any, data_type: pa.DataType) -> Any:
-    """A map as `pa.array` takes it."""
+    """A map in the form that `pa.array` accepts."""
     return list(value.items()) if pa.types.is_map(data_type) and isinstance(value, Mapping) else value
 
 

@@ -1,10 +1,10 @@
-"""Changes of a table's columns that leave its files alone: add, rename, drop, move, comment, nullability.
+"""Column changes that need no rewrite of files: add, rename, drop, move, comment, nullability.
 
-All are pure: they take `TableColumns` and give the changed ones, with ids and physical names for what is
-new, partition columns and `delta.dataSkippingStatsColumns` in step, and the metadata of every other column
-untouched. The caller commits all three parts. `column_types` changes types.
+All functions are pure: they take `TableColumns` and return changed ones. They assign ids and physical names
+to new columns, keep partition columns and `delta.dataSkippingStatsColumns` consistent, and preserve the
+metadata of all other columns. The caller commits all three parts. `column_types` changes types.
 
-Paths are those of `column_paths`; into an array or map they go by `element`, `key` and `value`.
+Paths are those of `column_paths`; they enter arrays and maps by `element`, `key` and `value`.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _ROW_TRACKING_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """Before all other columns of the struct."""
+    """The position before all other columns of the struct."""
 
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Behind another column of the same struct."""
+    """The position after another column of the same struct."""
 
     column: str
 
@@ -73,19 +73,20 @@ def add_column(
     position: Position | None = None,
     new_name: NewName = random_physical_name,
 ) -> TableColumns:
-    """The columns with a new one, which is null in every row that there is.
+    """Add a column, which is null in all existing rows.
 
     Args:
-        columns: the table's.
-        column: the new one. A mapping or a record of type changes that it brings along is not kept.
-        parent: path of the struct that it goes into; empty for the table itself.
-        position: where in the struct; None is at the end.
-        new_name: gives physical names, where columns are mapped.
+        columns: the table's columns.
+        column: the new column. Its column mapping and type change metadata are removed.
+        parent: path of the enclosing struct; empty for the table itself.
+        position: the position in the struct; None is at the end.
+        new_name: generates physical names, where columns are mapped.
 
     Raises:
         SchemaEvolutionError: the column exists, is NOT NULL, or has a default, identity, generation
-            expression or invariant, which existing rows would not satisfy; no such parent or neighbour.
-        SchemaError: its name is not allowed, or files cannot hold its type.
+            expression or invariant, which existing rows would not satisfy; or the parent or the neighbour
+            does not exist.
+        SchemaError: its name is not allowed, or files cannot store its type.
     """
     return add_columns(columns, [column], parent=parent, position=position, new_name=new_name)
 
@@ -98,7 +99,7 @@ def add_columns(
     position: Position | None = None,
     new_name: NewName = random_physical_name,
 ) -> TableColumns:
-    """`add_column` of several, the first at the position and the others behind it, checked as a whole."""
+    """`add_column` for several columns: the first at the position, the others after it; checked together."""
     schema, place = columns.schema, position
     for column in added:
         _require_addable(columns, column, (*parent, column.name))
@@ -114,9 +115,9 @@ def _with_new(
 ) -> StructType:
     if struct.find(column.name) is not None:
         raise SchemaEvolutionError(
-            f"Column {shown((*parent, column.name))} exists already",
-            cause="Column names are compared without case",
-            fix="Choose another name",
+            f"Column {shown((*parent, column.name))} exists already.",
+            cause="Column names match without regard to case.",
+            fix="Choose another name.",
         )
     return _placed(struct.fields, column, position, parent)
 
@@ -124,17 +125,17 @@ def _with_new(
 def rename_column(
     columns: TableColumns, path: Sequence[str], name: str, *, uses: Iterable[ColumnUse]
 ) -> TableColumns:
-    """The columns with one called otherwise; its id, physical name and all other metadata stay.
+    """Rename a column; its id, physical name and all other metadata stay.
 
     Args:
-        columns: the table's.
+        columns: the table's columns.
         path: the column.
-        name: its new name, without the path to it.
+        name: its new name, without the path of its parent.
         uses: from `table_features.column_dependencies.column_uses`.
 
     Raises:
-        SchemaEvolutionError: the table has no column mapping, there is no such column, another has the
-            name, or something uses the column by its name.
+        SchemaEvolutionError: the table has no column mapping, the column does not exist, another column has
+            the name, or something uses the column by its name.
         SchemaError: the name is not allowed.
     """
     _require_mapping(columns, "renamed")
@@ -147,9 +148,9 @@ def rename_column(
     taken = siblings.find(name) if isinstance(siblings, StructType) else None
     if taken is not None and taken.name != old[-1]:
         raise SchemaEvolutionError(
-            f"Column {shown(old)} cannot be called {name}",
-            cause=f"There is a column {taken.name}; names are compared without case",
-            fix="Choose another name",
+            f"Column {shown(old)} cannot be renamed to {name}.",
+            cause=f"There is a column {taken.name}; names match without regard to case.",
+            fix="Choose another name.",
         )
     renamed = old[0].casefold() if len(old) == 1 else None
     partitions = tuple(name if one.casefold() == renamed else one for one in columns.partition_columns)
@@ -164,19 +165,19 @@ def rename_column(
 def drop_columns(
     columns: TableColumns, paths: Sequence[Sequence[str]], *, uses: Iterable[ColumnUse]
 ) -> TableColumns:
-    """The columns without some; files keep their values, which nobody sees any more.
+    """Drop columns; files keep their values, which readers ignore.
 
-    A generated column may go together with the columns that it is made from.
+    A generated column can be dropped together with its source columns.
 
     Args:
-        columns: the table's.
-        paths: the columns to drop; one that lies within another is dropped with it.
+        columns: the table's columns.
+        paths: the columns to drop. Dropping a column also drops the columns within it.
         uses: from `table_features.column_dependencies.column_uses`.
 
     Raises:
-        SchemaEvolutionError: the table has no column mapping; no such column; a partition column or one
-            that is used; the last column of the table or of a struct.
-        SchemaError: nothing but partition columns, or columns that files cannot hold, would be left.
+        SchemaEvolutionError: the table has no column mapping; a column does not exist, is a partition column,
+            is used, or is the last column of the table or of a struct.
+        SchemaError: only partition columns, or columns that files cannot store, would remain.
     """
     _require_mapping(columns, "dropped")
     used = tuple(uses)
@@ -185,9 +186,9 @@ def drop_columns(
         _require_field(columns.schema, path, "dropped")
         if len(path) == 1 and path[0].casefold() in {one.casefold() for one in columns.partition_columns}:
             raise SchemaEvolutionError(
-                f"Column {shown(path)} cannot be dropped",
-                cause="The table is partitioned by it",
-                fix="Overwrite the table with another partitioning first",
+                f"Column {shown(path)} cannot be dropped.",
+                cause="The table is partitioned by it.",
+                fix="Overwrite the table with another partitioning first.",
             )
         refuse_used(path, used, dropped)
     outermost = [p for p in dict.fromkeys(dropped) if not any(p != q and is_within(p, q) for q in dropped)]
@@ -200,12 +201,12 @@ def drop_columns(
 
 
 def move_column(columns: TableColumns, path: Sequence[str], position: Position) -> TableColumns:
-    """The columns with one in another place of its struct. Files need no change.
+    """Move a column to another position in its struct. Files need no change.
 
-    Which leading columns have statistics changes with the order, for files that are written from then on.
+    For files written later, the order of columns changes which leading columns have statistics.
 
     Raises:
-        SchemaEvolutionError: no such column or neighbour.
+        SchemaEvolutionError: the column or the neighbour does not exist.
     """
     canonical = find_path(columns.schema, path)
     field = _require_field(columns.schema, canonical, "moved")
@@ -220,10 +221,10 @@ def move_column(columns: TableColumns, path: Sequence[str], position: Position) 
 
 
 def set_comment(columns: TableColumns, path: Sequence[str], comment: str | None) -> TableColumns:
-    """The columns with one commented otherwise; None takes its comment away.
+    """Set a column's comment; None removes it.
 
     Raises:
-        SchemaEvolutionError: no such column, or an array's element or a map's key or value.
+        SchemaEvolutionError: the column does not exist, or is an array's element or a map's key or value.
     """
 
     def commented(field: StructField) -> StructField:
@@ -235,33 +236,33 @@ def set_comment(columns: TableColumns, path: Sequence[str], comment: str | None)
 
 
 def drop_not_null(columns: TableColumns, path: Sequence[str]) -> TableColumns:
-    """The columns with one that may hold nulls from now on.
+    """Make a column nullable.
 
     Raises:
-        SchemaEvolutionError: no such column, or an array's element or a map's key or value.
+        SchemaEvolutionError: the column does not exist, or is an array's element or a map's key or value.
     """
     return _with_field(columns, path, lambda field: replace(field, nullable=True))
 
 
 def set_not_null(columns: TableColumns, path: Sequence[str]) -> TableColumns:
-    """The columns with one that may no longer hold nulls.
+    """Make a column NOT NULL.
 
-    Rows are the caller's to check: it reads the column in the whole table, as for a new CHECK constraint,
+    The caller must check the rows: it reads the column in the whole table, as for a new CHECK constraint,
     refuses when a row has a null in it (`schema.nullability.find_null_violations` on the new schema), and
-    commits so that a concurrent append conflicts. Files are not touched.
+    commits so that a concurrent append conflicts. Files are not changed.
 
     Raises:
-        SchemaEvolutionError: no such column, or an array's element or a map's key or value; a default of
-            null, which every row without a value would break.
+        SchemaEvolutionError: the column does not exist, or is an array's element or a map's key or value; or
+            its default is null, which would violate NOT NULL in every row without a value.
     """
 
     def required(field: StructField) -> StructField:
         default = field.metadata.get(CURRENT_DEFAULT_KEY)
         if isinstance(default, str) and default.strip().lower() == "null":
             raise SchemaEvolutionError(
-                f"Column {shown(path)} cannot be NOT NULL",
-                cause="Its default is null",
-                fix="Drop or change the default first",
+                f"Column {shown(path)} cannot be NOT NULL.",
+                cause="Its default is null.",
+                fix="Drop or change the default first.",
             )
         return replace(field, nullable=False)
 
@@ -286,9 +287,9 @@ def _placed(
             at = next((i for i, one in enumerate(others) if one.name.casefold() == column.casefold()), None)
             if at is None:
                 raise SchemaEvolutionError(
-                    f"Column {shown((*parent, field.name))} cannot be placed after {column}",
-                    cause=f"The columns beside it are {', '.join(one.name for one in others)}",
-                    fix="Name one of these",
+                    f"Column {shown((*parent, field.name))} cannot be placed after {column}.",
+                    cause=f"The columns next to it are {', '.join(one.name for one in others)}.",
+                    fix="Name one of these columns.",
                 )
             return StructType((*others[: at + 1], field, *others[at + 1 :]))
 
@@ -298,9 +299,9 @@ def _without(path: Path) -> Callable[[StructType], StructType]:
         if len(struct.fields) == 1:
             where = f"the struct {shown(path[:-1])}" if len(path) > 1 else "the table"
             raise SchemaEvolutionError(
-                f"Column {shown(path)} cannot be dropped",
-                cause=f"It is the only one that {where} has left",
-                fix="Add another column first" + (", or drop the struct" if len(path) > 1 else ""),
+                f"Column {shown(path)} cannot be dropped.",
+                cause=f"It is the only remaining column of {where}.",
+                fix="Add another column first" + (", or drop the struct." if len(path) > 1 else "."),
             )
         return StructType(tuple(field for field in struct if field.name != path[-1]))
 
@@ -311,9 +312,9 @@ def _require_field(schema: StructType, path: Path, change: str) -> StructField:
     field = field_at(schema, path)
     if field is None:
         raise SchemaEvolutionError(
-            f"{shown(path)} cannot be {change}",
-            cause="It is the element of an array, or the key or value of a map, and no column",
-            fix="Change the column that it is in",
+            f"{shown(path)} cannot be {change}.",
+            cause="It is the element of an array, or the key or value of a map, and not a column.",
+            fix="Change the column that contains it.",
         )
     return field
 
@@ -321,9 +322,9 @@ def _require_field(schema: StructType, path: Path, change: str) -> StructField:
 def _require_mapping(columns: TableColumns, change: str) -> None:
     if not columns.is_mapped:
         raise SchemaEvolutionError(
-            f"Columns cannot be {change}: the table has no column mapping",
-            cause="Its files find columns by the names that these have in the schema",
-            fix="Enable column mapping first: set delta.columnMapping.mode to name",
+            f"Columns cannot be {change}: the table has no column mapping.",
+            cause="Without column mapping, columns are found in files by their names in the schema.",
+            fix="Enable column mapping first: set delta.columnMapping.mode to name.",
         )
 
 
@@ -331,20 +332,20 @@ def _require_addable(columns: TableColumns, column: StructField, path: Path) -> 
     struct_at(columns.schema, path[:-1])
     _refuse_reserved_name(columns, column.name)
     if not column.nullable:
-        what, fix = "NOT NULL", "Add it as nullable"
+        what, fix = "NOT NULL", "Add it as nullable."
     elif CURRENT_DEFAULT_KEY in column.metadata:
-        what, fix = "a default", "Add it without, then set the default, which counts for rows that come later"
+        what, fix = "a default", "Add it without the default, then set the default for later rows."
     elif is_identity(column):
-        what, fix = "an identity", "Create a new table with the column, and copy the rows"
+        what, fix = "an identity", "Create a new table with the column, and copy the rows."
     elif GENERATION_KEY in column.metadata:
-        what, fix = "a generation expression", "Create a new table with the column, and copy the rows"
+        what, fix = "a generation expression", "Create a new table with the column, and copy the rows."
     elif INVARIANTS_KEY in column.metadata:
-        what, fix = "an invariant", "Add it without, and add a CHECK constraint once it has values"
+        what, fix = "an invariant", "Add it without the invariant, then add a CHECK constraint."
     else:
         return
     raise SchemaEvolutionError(
-        f"Column {shown(path)} cannot be added with {what}",
-        cause="The rows that the table has are null in it",
+        f"Column {shown(path)} cannot be added with {what}.",
+        cause="The column is null in existing rows.",
         fix=fix,
     )
 
@@ -352,10 +353,12 @@ def _require_addable(columns: TableColumns, column: StructField, path: Path) -> 
 def _refuse_reserved_name(columns: TableColumns, name: str) -> None:
     cause = None
     if columns.is_enabled("delta.enableChangeDataFeed") and name.casefold() in _CHANGE_DATA_NAMES:
-        cause = "The table's change data feed has a column of that name"
+        cause = "The table's change data feed has a column of that name."
     elif name and name.casefold() in {
         columns.configuration.get(key, "").casefold() for key in _ROW_TRACKING_NAMES
     }:
-        cause = "The table's row tracking has a column of that name in its files"
+        cause = "The table's row tracking has a column of that name in its files."
     if cause is not None:
-        raise SchemaEvolutionError(f"No column can be called {name}", cause=cause, fix="Choose another name")
+        raise SchemaEvolutionError(
+            f"The column name {name} is reserved.", cause=cause, fix="Choose another name."
+        )

@@ -1,8 +1,8 @@
-"""Column mapping: what columns are called in data files, partition values and statistics.
+"""Column mapping: the names and ids of columns in data files, partition values and statistics.
 
-PROTOCOL.md, "Column Mapping": in the modes `name` and `id` every field has a physical name and an id,
-which stay when the column is renamed. Data files are resolved by physical name or by Parquet field id;
-partition values and statistics always go by physical name.
+PROTOCOL.md, "Column Mapping": in the modes `name` and `id` every field has a physical name and an id, which
+do not change when the column is renamed. Columns in data files are found by physical name or by Parquet field
+id; partition values and statistics always use the physical name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PARQUET_ID = b"PARQUET:field_id"
 
 
 class ColumnMappingMode(StrEnum):
-    """How columns of data files are found."""
+    """The way in which columns of data files are found."""
 
     NONE = "none"
     NAME = "name"
@@ -35,11 +35,11 @@ class ColumnMappingMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnMapping:
-    """From the columns of a table's schema to those of its files.
+    """Maps the columns of a table's schema to the columns of its files.
 
     Attributes:
-        mode: how columns are found.
-        unmapped: columns that are not the table's own and have their own name everywhere.
+        mode: the way in which columns are found.
+        unmapped: additional columns, not of the table, whose physical name is their own name.
     """
 
     mode: ColumnMappingMode = ColumnMappingMode.NONE
@@ -47,26 +47,26 @@ class ColumnMapping:
 
     @classmethod
     def of(cls, configuration: Mapping[str, str]) -> ColumnMapping:
-        """The mapping that a table's configuration asks for.
+        """The mapping that a table's configuration specifies.
 
         Raises:
-            InvalidTableError: no such mode.
+            InvalidTableError: the mode does not exist.
         """
-        text = configuration.get(MODE_KEY, "none").strip().lower()
+        mode = configuration.get(MODE_KEY, "none").strip().lower()
         try:
-            return cls(ColumnMappingMode(text))
+            return cls(ColumnMappingMode(mode))
         except ValueError:
             raise InvalidTableError(
-                f"The table property {MODE_KEY} is {text!r}",
-                cause="There are the modes none, name and id",
-                fix="Set the property to the mode that the table's files were written with",
+                f"The table property {MODE_KEY} is {mode!r}.",
+                cause="The supported modes: none, name and id.",
+                fix="Set the property to the mode that the table's files were written with.",
             ) from None
 
     def physical_name(self, field: StructField) -> str:
         """The field's name in data files, partition values and statistics.
 
         Raises:
-            InvalidTableError: the mode asks for a physical name and the field has none.
+            InvalidTableError: the mode requires a physical name, and the field has none.
         """
         if self.mode is ColumnMappingMode.NONE or field.name in self.unmapped:
             return field.name
@@ -76,7 +76,7 @@ class ColumnMapping:
         return name
 
     def physical_path(self, path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
-        """A column's path by physical names; `path` is canonical, as `find_column` gives it."""
+        """A column's path by physical names; `path` is canonical, as returned by `find_column`."""
         if self.mode is ColumnMappingMode.NONE:
             return path
         names: list[str] = []
@@ -90,21 +90,21 @@ class ColumnMapping:
         return tuple(names)
 
     def in_file(self, file_schema: pa.Schema) -> FileColumns:
-        """Where one data file has the columns of the table."""
+        """The columns of the table in one data file."""
         return FileColumns(self, file_schema)
 
     def file_column(self, field: StructField, file_schema: pa.Schema) -> FileColumn | None:
-        """Where a data file has one column of the table; for several columns ask `in_file` once.
+        """One column of the table in a data file; for several columns call `in_file` once.
 
         Raises: as `FileColumns.column`.
         """
         return self.in_file(file_schema).column(field)
 
     def find(self, field: StructField, candidates: Candidates) -> pa.Field | None:
-        """The candidate that is the table's field; None when there is none.
+        """The candidate that corresponds to the table's field; None when no candidate does.
 
         Raises:
-            InvalidTableError: the field lacks what the mode needs.
+            InvalidTableError: the field lacks the name or id that the mode requires.
         """
         if self.mode is ColumnMappingMode.ID and field.name not in self.unmapped:
             number = field.metadata.get(ID_KEY)
@@ -113,18 +113,18 @@ class ColumnMapping:
             return candidates.by_id.get(number)
         return candidates.by_name.get(self.physical_name(field).casefold())
 
-    def type_in_file(self, data_type: DataType, found: pa.DataType) -> pa.DataType:
-        """The table's type with the file's names, level by level, as the file's type has them.
+    def type_in_file(self, data_type: DataType, file_type: pa.DataType) -> pa.DataType:
+        """The table's type with the names of the file's type at each level.
 
         Raises: as `FileColumns.column`.
         """
-        if isinstance(data_type, StructType) and pa.types.is_struct(found):
-            candidates = Candidates.of(found.fields)
+        if isinstance(data_type, StructType) and pa.types.is_struct(file_type):
+            candidates = Candidates.of(file_type.fields)
             fields, taken = [], set(candidates.by_name)
             for field in data_type:
                 item = self.find(field, candidates)
                 if item is None:
-                    # A name that the file does not have: the field is null in all of its rows.
+                    # Choose a name that the file does not have: the field is null in all of its rows.
                     name = self.physical_name(field)
                     while name.casefold() in taken:
                         name += "_"
@@ -134,15 +134,15 @@ class ColumnMapping:
                 taken.add(name.casefold())
                 fields.append(pa.field(name, kind, nullable=field.nullable))
             return pa.struct(fields)
-        if isinstance(data_type, ArrayType) and is_list_like(found):
-            element = self.type_in_file(data_type.element_type, found.value_type)
+        if isinstance(data_type, ArrayType) and is_list_like(file_type):
+            element = self.type_in_file(data_type.element_type, file_type.value_type)
             return pa.list_(pa.field("element", element, nullable=data_type.contains_null))
-        if isinstance(data_type, MapType) and pa.types.is_map(found):
-            key = self.type_in_file(data_type.key_type, found.key_type)
-            value = self.type_in_file(data_type.value_type, found.item_type)
+        if isinstance(data_type, MapType) and pa.types.is_map(file_type):
+            key = self.type_in_file(data_type.key_type, file_type.key_type)
+            value = self.type_in_file(data_type.value_type, file_type.item_type)
             return pa.map_(key, pa.field("value", value, nullable=data_type.value_contains_null))
         if data_type == VARIANT:
-            return variant_in_file(found)
+            return variant_in_file(file_type)
         return type_to_arrow(data_type)
 
 
@@ -151,8 +151,8 @@ class FileColumn:
     """A column of the table in one data file.
 
     Attributes:
-        name: the file's name for it.
-        data_type: the table's type with the file's names for nested fields, and variants in their parts.
+        name: the column's name in the file.
+        data_type: the table's type with the file's names of nested fields, and with shredded variants.
         target: the table's type with the table's names.
     """
 
@@ -161,16 +161,16 @@ class FileColumn:
     target: pa.DataType
 
     def renamed(self, array: pa.Array) -> pa.Array:
-        """An array of `data_type` as one of `target`: other names, the same memory, but for variants.
+        """Convert an array of `data_type` to `target`: new names, the same memory except for variants.
 
         Raises:
-            MalformedVariant: the parts of a variant do not make one.
+            MalformedVariant: a shredded variant cannot be reassembled.
         """
         return _relabelled(array, self.target)
 
 
 class FileColumns:
-    """The columns of a table in one data file; each is found without a look at the file's others."""
+    """The columns of a table in one data file; finding a column does not check the file's other columns."""
 
     def __init__(self, mapping: ColumnMapping, file_schema: pa.Schema) -> None:
         self._mapping = mapping
@@ -180,39 +180,39 @@ class FileColumns:
         self._lacks_ids = by_id and bool(own) and not any(map(_has_ids, own))
 
     def column(self, field: StructField) -> FileColumn | None:
-        """Where the file has a column of the table; None when it lacks it.
+        """The file's column for a column of the table; None when the file lacks it.
 
-        Names are compared without case. In the mode `id` a file without any field ids, at whatever level, is
-        refused: its names may be those of other columns (PROTOCOL.md, "Reader Requirements for Column
-        Mapping"). One in which there is no column of the table has none to lose.
+        Names match without regard to case. In the mode `id` a file without field ids at any level is refused,
+        because its names may belong to other columns (PROTOCOL.md, "Reader Requirements for Column Mapping").
+        A file that only has unmapped columns is accepted.
 
         Raises:
-            InvalidTableError: the field, or the file, lacks what the mode needs.
-            MalformedVariant: the file's column for a variant holds none.
+            InvalidTableError: the field, or the file, lacks the name or id that the mode requires.
+            MalformedVariant: the file's column for a variant is not a variant.
         """
         if self._lacks_ids and field.name not in self._mapping.unmapped:
             raise InvalidTableError(
-                f"The column {field.name} cannot be found in data files",
-                cause="The table's column mapping mode is id, and the file has no field ids",
-                fix="Write the file's rows anew from its source, or restore a version that does not use it",
+                f"The column {field.name} cannot be found in data files.",
+                cause="The table's column mapping mode is id, and the file has no field ids.",
+                fix="Write the file's rows again from the source, or restore a version that does not use it.",
             )
-        found = self._mapping.find(field, self._candidates)
-        if found is None:
+        file_field = self._mapping.find(field, self._candidates)
+        if file_field is None:
             return None
         return FileColumn(
-            name=found.name,
-            data_type=self._mapping.type_in_file(field.data_type, found.type),
+            name=file_field.name,
+            data_type=self._mapping.type_in_file(field.data_type, file_field.type),
             target=type_to_arrow(field.data_type),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Fields of one level of a file, the first of each name and of each id.
+    """The fields of one level of a file. For duplicate names and ids the first field counts.
 
     Attributes:
-        by_name: by names without case.
-        by_id: by Parquet field ids, of those that have one.
+        by_name: fields by case-folded name.
+        by_id: fields by Parquet field id, for fields that have an id.
     """
 
     by_name: Mapping[str, pa.Field]
@@ -232,13 +232,13 @@ class Candidates:
 
 
 UNMAPPED = ColumnMapping()
-"""Columns are called in the files as in the schema."""
+"""The mapping in which columns have the same names in the files as in the schema."""
 
 
 def _relabelled(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """The array with a type that differs in names alone, level by level; variants in parts become whole.
+    """Rename the fields of the array's type at each level, and reassemble shredded variants.
 
-    `Array.view` would refuse a child that may not be null below a struct that is.
+    `Array.view` would refuse a non-nullable child of a nullable struct.
     """
     if array.type == target:
         return array
@@ -255,15 +255,15 @@ def _relabelled(array: pa.Array, target: pa.DataType) -> pa.Array:
         )
     else:
         entries = _relabelled(array.values, target.value_type)
-    # `keys`, `items` and `values` know nothing of the offset; the buffers do neither.
+    # `keys`, `items` and `values` ignore the array's offset, as the buffers do.
     return pa.Array.from_buffers(
         target, len(array), array.buffers()[:2], array.null_count, array.offset, [entries]
     )
 
 
 def _field_id(item: pa.Field) -> int | None:
-    text = (item.metadata or {}).get(_PARQUET_ID)
-    return None if text is None else int(text)
+    number = (item.metadata or {}).get(_PARQUET_ID)
+    return None if number is None else int(number)
 
 
 def _has_ids(item: pa.Field) -> bool:
@@ -279,7 +279,7 @@ def _has_ids(item: pa.Field) -> bool:
 
 def _incomplete(field: StructField, key: str, mode: ColumnMappingMode) -> InvalidTableError:
     return InvalidTableError(
-        f"The column {field.name} cannot be found in data files",
-        cause=f"The table's column mapping mode is {mode}, and the field has no {key}",
-        fix="Restore a version of the table whose schema is complete",
+        f"The column {field.name} cannot be found in data files.",
+        cause=f"The table's column mapping mode is {mode}, and the field has no {key}.",
+        fix="Restore a version of the table whose schema is complete.",
     )

@@ -15,15 +15,15 @@ _ANY_PART = r"\s*+(?:`(?:[^`]|``)++`|[A-Za-z0-9_]++)\s*+"
 _LIST = re.compile(rf"{_ANY_PART}(?:[.,]{_ANY_PART})*+")
 
 
-def parse_names(text: str) -> list[Path] | None:
-    """The paths in a list of names, as they are spelled; None when the text is no such list."""
-    if not text.strip():
+def parse_names(names: str) -> list[Path] | None:
+    """The paths in a list of names, as they are spelled; None when the string is not a valid list."""
+    if not names.strip():
         return []
     paths: list[Path] = []
     parts: list[str] = []
     position = 0
     while True:
-        match = _PART.match(text, position)
+        match = _PART.match(names, position)
         if match is None:
             return None
         name = match[2].strip() if match[1] is None else match[1].replace("``", "`")
@@ -38,20 +38,20 @@ def parse_names(text: str) -> list[Path] | None:
         position = match.end()
 
 
-def is_list_of_names(text: str) -> bool:
-    """Whether every engine reads the text as such a list: Spark takes no other letters without quotes."""
-    return _LIST.fullmatch(text) is not None
+def is_list_of_names(names: str) -> bool:
+    """Whether every engine can parse the list: without quotes, Spark allows no other characters."""
+    return _LIST.fullmatch(names) is not None
 
 
 def render_names(paths: Iterable[Sequence[str]]) -> str:
-    """The list as text; names that are not plain words are quoted."""
+    """The list as a string; names that are not plain words are quoted."""
     return ",".join(".".join(part if _PLAIN.fullmatch(part) else _quoted(part) for part in p) for p in paths)
 
 
 def rename_stats_column(configuration: Mapping[str, str], old: Path, name: str) -> dict[str, str]:
-    """The configuration with a renamed column's new name among the columns that get statistics.
+    """The configuration with a column renamed in the list of columns that have statistics.
 
-    What is listed below the column goes with it. A list that cannot be read stays as it is.
+    Fields within the column are renamed as well. A list that cannot be parsed stays unchanged.
     """
     return _changed(
         configuration,
@@ -60,10 +60,9 @@ def rename_stats_column(configuration: Mapping[str, str], old: Path, name: str) 
 
 
 def drop_stats_columns(configuration: Mapping[str, str], dropped: Sequence[Path]) -> dict[str, str]:
-    """The configuration without dropped columns among those that get statistics.
+    """The configuration with columns removed from the list of columns that have statistics.
 
-    A list that loses its last name becomes the empty one: no column has statistics, as before none other
-    had.
+    When the last name is removed, the list becomes empty: then no column has statistics.
     """
     return _changed(
         configuration, lambda path: None if any(is_within(path, one) for one in dropped) else path

@@ -1,8 +1,8 @@
-"""Columns by their path, into structs, arrays and maps (PROTOCOL.md, "Field Path").
+"""Paths of columns in structs, arrays and maps (PROTOCOL.md, "Field Path").
 
-A path is a sequence of names. In a struct a part is a field's name, compared without case; in an array it
-is `element`, in a map `key` or `value`. `("e", "element", "d")` is the field `d` of the structs in the
-array `e`.
+A path is a sequence of names. In a struct a part is the name of a field, matched without regard to case. In
+an array it is `element`, and in a map `key` or `value`. `("e", "element", "d")` is the field `d` of the
+structs in the array `e`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ Path = tuple[str, ...]
 
 
 def shown(path: Sequence[str]) -> str:
-    """The path for messages and operation parameters; parts with a dot or backtick are quoted."""
+    """The path as a string for messages and operation parameters; parts with a dot or backtick are quoted."""
     return ".".join(f"`{part.replace('`', '``')}`" if set(part) & {".", "`"} else part for part in path)
 
 
 def is_related(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether the paths are the same column or one lies within the other, compared without case."""
+    """Whether the paths are equal or one is within the other, without regard to case."""
     return all(a.casefold() == b.casefold() for a, b in zip(one, other, strict=False))
 
 
 def is_within(path: Sequence[str], ancestor: Sequence[str]) -> bool:
-    """Whether a path is the ancestor itself or lies below it, compared without case."""
+    """Whether a path equals the ancestor or is within it, without regard to case."""
     return len(path) >= len(ancestor) and is_related(path, ancestor)
 
 
@@ -36,29 +36,29 @@ def find_path(schema: StructType, path: Sequence[str]) -> Path:
     """The path in the schema's spelling.
 
     Raises:
-        SchemaEvolutionError: there is no such column.
+        SchemaEvolutionError: the column does not exist.
     """
     if not path:
-        _missing(path, "The path is empty")
+        _missing(path, "The path is empty.")
     current: DataType = schema
-    found: list[str] = []
+    canonical: list[str] = []
     for part in path:
-        name, current = _step(current, part, path, found)
-        found.append(name)
-    return tuple(found)
+        name, current = _step(current, part, path, canonical)
+        canonical.append(name)
+    return tuple(canonical)
 
 
 def type_at(schema: StructType, path: Sequence[str]) -> DataType:
-    """The type of a column, array element, map key or map value; that of the table for the empty path.
+    """The type of a column, array element, map key or map value; the table's schema for the empty path.
 
     Raises:
-        SchemaEvolutionError: there is no such column.
+        SchemaEvolutionError: the column does not exist.
     """
     current: DataType = schema
-    found: list[str] = []
+    canonical: list[str] = []
     for part in path:
-        name, current = _step(current, part, path, found)
-        found.append(name)
+        name, current = _step(current, part, path, canonical)
+        canonical.append(name)
     return current
 
 
@@ -66,7 +66,7 @@ def field_at(schema: StructType, path: Sequence[str]) -> StructField | None:
     """The struct field at a path; None for an array's element and a map's key or value.
 
     Raises:
-        SchemaEvolutionError: there is no such column.
+        SchemaEvolutionError: the column does not exist.
     """
     canonical = find_path(schema, path)
     parent = type_at(schema, canonical[:-1])
@@ -74,26 +74,26 @@ def field_at(schema: StructType, path: Sequence[str]) -> StructField | None:
 
 
 def struct_at(schema: StructType, path: Sequence[str]) -> StructType:
-    """The struct at a path; the table's schema for the empty one.
+    """The struct at a path; the table's schema for the empty path.
 
     Raises:
-        SchemaEvolutionError: there is no such column, or it is no struct.
+        SchemaEvolutionError: the column does not exist, or is not a struct.
     """
-    found = type_at(schema, path)
-    if not isinstance(found, StructType):
-        inside = {ArrayType: "'element'", MapType: "'key' or 'value'"}.get(type(found))
+    data_type = type_at(schema, path)
+    if not isinstance(data_type, StructType):
+        inside = {ArrayType: "'element'", MapType: "'key' or 'value'"}.get(type(data_type))
         raise SchemaEvolutionError(
-            f"Column {shown(path)} has no fields",
-            cause=f"It is a {found}, not a struct",
-            fix=f"Go on with {inside} in the path" if inside else "Name a struct",
+            f"Column {shown(path)} has no fields.",
+            cause=f"It has type {data_type}, which is not a struct.",
+            fix=f"Continue the path with {inside}." if inside else "Name a struct.",
         )
-    return found
+    return data_type
 
 
 def update_type(
     schema: StructType, path: Sequence[str], change: Callable[[DataType], DataType]
 ) -> StructType:
-    """The schema with the type at an existing path changed; all else, metadata included, stays."""
+    """The schema with the type at an existing path changed; everything else, including metadata, stays."""
     changed = _updated(schema, find_path(schema, path) if path else (), change)
     assert isinstance(changed, StructType)
     return changed
@@ -102,10 +102,10 @@ def update_type(
 def update_struct(
     schema: StructType, path: Sequence[str], change: Callable[[StructType], StructType]
 ) -> StructType:
-    """The schema with the struct at an existing path changed; the empty path is the table's own.
+    """The schema with the struct at an existing path changed; the empty path is the table's schema.
 
     Raises:
-        SchemaEvolutionError: there is no such column, or it is no struct.
+        SchemaEvolutionError: the column does not exist, or is not a struct.
     """
     struct = struct_at(schema, path)
     return update_type(schema, path, lambda _: change(struct))
@@ -117,15 +117,15 @@ def update_field(
     """The schema with the struct field at an existing path changed.
 
     Raises:
-        SchemaEvolutionError: there is no such column, or it is an array's element or a map's key or value.
+        SchemaEvolutionError: the column does not exist, or is an array's element or a map's key or value.
     """
     canonical = find_path(schema, path)
     field = field_at(schema, canonical)
     if field is None:
         raise SchemaEvolutionError(
-            f"{shown(canonical)} has neither a name nor properties of its own",
-            cause="It is the element of an array, or the key or value of a map",
-            fix="Change the column that it is in",
+            f"{shown(canonical)} has neither a name nor properties of its own.",
+            cause="It is the element of an array, or the key or value of a map.",
+            fix="Change the column that contains it.",
         )
     changed = change(field)
     return update_struct(
@@ -153,7 +153,7 @@ def walk_fields(data_type: DataType, prefix: Path = ()) -> Iterator[tuple[Path, 
 def transform_fields(schema: StructType, change: Callable[[Path, StructField], StructField]) -> StructType:
     """The schema with every struct field changed, parents first.
 
-    A field's type is gone into after its change, so `change` should leave types alone.
+    The fields within a field are visited after its own change, so `change` should not change types.
     """
     changed = _transformed(schema, (), change)
     assert isinstance(changed, StructType)
@@ -206,15 +206,15 @@ def _updated(current: DataType, path: Path, change: Callable[[DataType], DataTyp
     raise AssertionError(f"{path} was not checked against the schema")
 
 
-def _step(current: DataType, part: str, path: Sequence[str], found: Sequence[str]) -> tuple[str, DataType]:
+def _step(current: DataType, part: str, path: Sequence[str], parents: Sequence[str]) -> tuple[str, DataType]:
     folded = part.casefold()
     match current:
         case StructType():
             field = current.find(part)
             if field is not None:
                 return field.name, field.data_type
-            where = f"The fields of {shown(found)}" if found else "The columns"
-            _missing(path, f"{where} are {', '.join(current.names[:50])}")
+            where = f"The fields of {shown(parents)}" if parents else "The columns"
+            _missing(path, f"{where} are {', '.join(current.names[:50])}.")
         case ArrayType() if folded == "element":
             return "element", current.element_type
         case MapType() if folded == "key":
@@ -222,13 +222,13 @@ def _step(current: DataType, part: str, path: Sequence[str], found: Sequence[str
         case MapType() if folded == "value":
             return "value", current.value_type
         case ArrayType():
-            _missing(path, f"{shown(found)} is an array; what it holds is called element")
+            _missing(path, f"{shown(parents)} is an array; its path continues with element.")
         case MapType():
-            _missing(path, f"{shown(found)} is a map; what it holds is called key and value")
-    _missing(path, f"{shown(found)} is a {current}, not a struct")
+            _missing(path, f"{shown(parents)} is a map; its path continues with key or value.")
+    _missing(path, f"{shown(parents)} has type {current}, which is not a struct.")
 
 
 def _missing(path: Sequence[str], cause: str) -> NoReturn:
     raise SchemaEvolutionError(
-        f"Column {shown(path)} does not exist", cause=cause, fix="Name an existing column"
+        f"Column {shown(path)} does not exist.", cause=cause, fix="Name an existing column."
     )

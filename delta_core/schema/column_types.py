@@ -1,7 +1,7 @@
-"""Changing the type of a column, an array's element, a map's key or its value (PROTOCOL.md, "Type Widening").
+"""Type changes of columns, array elements, map keys and map values (PROTOCOL.md, "Type Widening").
 
-A type only widens: files keep the values that they have, and readers convert them. A `void` becomes any
-type, without a feature, since no file has a value of it (PROTOCOL.md, "Void Type").
+A type can only be widened: files keep their values, and readers convert them. A `void` column can become any
+type without a table feature, since no file has a value of it (PROTOCOL.md, "Void Type").
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ def change_type(
     iceberg: bool = False,
     new_name: NewName = random_physical_name,
 ) -> TableColumns:
-    """The columns with one of a wider type, and the change recorded with it.
+    """Widen the type of a column, and record the change in its metadata.
 
     Args:
-        columns: the table's.
-        path: the column, or `element`, `key` or `value` below it.
+        columns: the table's columns.
+        path: the column, or `element`, `key` or `value` within it.
         data_type: its new type.
         uses: from `table_features.column_dependencies.column_uses`.
-        iceberg: whether the protocol lists a feature for Iceberg compatibility, which allows less even
-            where its property is off.
-        new_name: gives physical names to the fields of a type that a `void` becomes.
+        iceberg: whether the protocol lists a feature for Iceberg compatibility, which allows fewer changes
+            even where its table property is off.
+        new_name: generates physical names for the fields of a type that replaces `void`.
 
     Raises:
-        SchemaEvolutionError: no such column; the change is none that a writer may make; type widening is
-            not enabled; something names the column, or its values are computed.
+        SchemaEvolutionError: the column does not exist; writers may not make the change; type widening is not
+            enabled; an expression refers to the column; or its values are computed.
     """
     canonical = find_path(columns.schema, path)
     before = type_at(columns.schema, canonical)
@@ -66,20 +66,20 @@ def merge_columns(
     iceberg: bool = False,
     new_name: NewName = random_physical_name,
 ) -> TableColumns:
-    """The columns merged with those of data: new ones at the end, wider types where widening is enabled.
+    """Merge the schema of data into the table's columns: new columns at the end, wider types where enabled.
 
-    `evolution.merge_schemas` with all that a table asks besides: ids and physical names for what is new, and
-    no other type for a column that an expression names or that has computed values.
+    Calls `evolution.merge_schemas`, assigns ids and physical names to new columns, and refuses to change the
+    type of a column that an expression refers to or whose values are computed.
 
     Args:
-        columns: the table's.
+        columns: the table's columns.
         data: the schema of the data.
         uses: from `table_features.column_dependencies.column_uses`.
         iceberg: as in `change_type`.
-        new_name: gives physical names.
+        new_name: generates physical names.
 
     Raises:
-        SchemaEvolutionError: a column has another type that does not widen, or that may not change.
+        SchemaEvolutionError: a column has another type that is not widened, or that may not change.
     """
     iceberg = iceberg or any(columns.is_enabled(key) for key in _ICEBERG)
     schema = merge_schemas(columns.schema, data, widen_types=columns.is_enabled(ENABLED_KEY), iceberg=iceberg)
@@ -95,39 +95,40 @@ def _require_free(schema: StructType, path: Path, uses: Iterable[ColumnUse]) -> 
     field = field_at(schema, path)
     if field is not None and (is_identity(field) or GENERATION_KEY in field.metadata):
         raise SchemaEvolutionError(
-            f"The type of column {shown(path)} cannot change",
-            cause="Its values are computed, and have the type that it has now",
-            fix="Create a new table with the other type, and copy the rows",
+            f"The type of column {shown(path)} cannot change.",
+            cause="Its values are computed, and have its current type.",
+            fix="Create a new table with the other type, and copy the rows.",
         )
 
 
 def _require_change(
     columns: TableColumns, before: DataType, after: DataType, where: str, *, iceberg: bool
 ) -> None:
-    problem = f"The type of {where} cannot change from {before} to {after}"
+    problem = f"The type of {where} cannot change from {before} to {after}."
     if before == VOID:
         return
     if isinstance(before, StructType | ArrayType | MapType):
         raise SchemaEvolutionError(
             problem,
-            cause="What has parts changes part by part",
-            fix="Change, add or drop its fields; an array's are below element, a map's below key and value",
+            cause="The type of a struct, array or map cannot be changed as a whole.",
+            fix="Change, add or drop its fields; an array's path continues with element, a map's with key or "
+            "value.",
         )
     if not may_widen(before, after):
         raise SchemaEvolutionError(
             problem,
-            cause="Files keep values of the old type, so only the protocol's changes are allowed",
-            fix="Choose a wider type, or overwrite the table with schema_mode='overwrite'",
+            cause="Files keep values of the old type, so only the protocol's type changes are allowed.",
+            fix="Choose a wider type, or overwrite the table with schema_mode='overwrite'.",
         )
     if not may_widen(before, after, iceberg=iceberg):
         raise SchemaEvolutionError(
             problem,
-            cause="The table is kept compatible with Iceberg, which does not know this change",
-            fix="Choose a type that Iceberg widens to, or overwrite the table with schema_mode='overwrite'",
+            cause="Iceberg compatibility is enabled for the table, and Iceberg does not support this change.",
+            fix="Choose a type that Iceberg widens to, or overwrite the table with schema_mode='overwrite'.",
         )
     if not columns.is_enabled(ENABLED_KEY):
         raise SchemaEvolutionError(
             problem,
-            cause="Type widening is not enabled",
-            fix=f"Set the table property {ENABLED_KEY} to true first",
+            cause="Type widening is not enabled.",
+            fix=f"Set the table property {ENABLED_KEY} to true first.",
         )

@@ -1,9 +1,9 @@
-"""What names a column, and so stands in the way of changing it.
+"""Uses of columns that prevent a change of the column.
 
-`table_features.column_dependencies` finds the uses; here are the rules. As in delta-spark, a column named
-by a CHECK constraint, an invariant or a generation expression is neither renamed nor dropped nor given
-another type, since the text would no longer mean what it did; a clustering column is not dropped. Names in
-`delta.dataSkippingStatsColumns` and partition columns follow a rename by themselves.
+`table_features.column_dependencies` finds the uses; this module has the rules. As in delta-spark, a column
+that a CHECK constraint, an invariant or a generation expression refers to cannot be renamed, dropped or given
+another type, since the expression would change its meaning. A clustering column cannot be dropped. A rename
+also updates `delta.dataSkippingStatsColumns` and the partition columns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from delta_core.schema.column_paths import Path, is_related, is_within, shown
 
 
 class UseKind(StrEnum):
-    """What a column is used in."""
+    """The kind of object that uses a column."""
 
     CHECK = "CHECK constraint"
     INVARIANT = "invariant of column"
@@ -30,10 +30,10 @@ class ColumnUse:
     """One use of a column.
 
     Attributes:
-        kind: in what.
-        name: of the constraint, or of the column that has the expression.
-        path: the column used, by its logical names, in any case.
-        owner: the column whose metadata holds the expression; it goes when that column does.
+        kind: the kind of object.
+        name: the name of the constraint, or of the column with the expression.
+        path: the used column, by its logical names, in any case.
+        owner: the column whose metadata contains the expression; dropping it removes the use.
     """
 
     kind: UseKind
@@ -46,41 +46,41 @@ _OF_EXPRESSIONS = frozenset({UseKind.CHECK, UseKind.INVARIANT, UseKind.GENERATED
 
 
 def refuse_used_in_expressions(path: Sequence[str], uses: Iterable[ColumnUse], change: str) -> None:
-    """Refuse a change of a column that an expression names, or that has or lies in one that is named.
+    """Refuse a change of a column that an expression refers to, or that contains or is within such a column.
 
     Args:
         path: the column.
-        uses: of the table's columns.
-        change: what cannot be done, such as "renamed".
+        uses: the uses of the table's columns.
+        change: the refused change as a participle, such as "renamed".
 
     Raises:
-        SchemaEvolutionError: names what uses it.
+        SchemaEvolutionError: the message lists the uses.
     """
     _refuse(path, [use for use in uses if use.kind in _OF_EXPRESSIONS], change)
 
 
 def refuse_used(path: Sequence[str], uses: Iterable[ColumnUse], dropped: Sequence[Path]) -> None:
-    """Refuse dropping a column that is used by something that is not dropped along with it.
+    """Refuse dropping a column with a use that is not dropped in the same change.
 
     Args:
         path: the column.
-        uses: of the table's columns.
-        dropped: all columns that go in the same change.
+        uses: the uses of the table's columns.
+        dropped: all columns dropped in the same change.
 
     Raises:
-        SchemaEvolutionError: names what uses it.
+        SchemaEvolutionError: the message lists the uses.
     """
-    staying = [
+    remaining = [
         use for use in uses if use.owner is None or not any(is_within(use.owner, one) for one in dropped)
     ]
-    _refuse(path, staying, "dropped")
+    _refuse(path, remaining, "dropped")
 
 
 def _refuse(path: Sequence[str], uses: Iterable[ColumnUse], change: str) -> None:
-    found = sorted({f"{use.kind} {use.name}" for use in uses if is_related(use.path, path)})
-    if found:
+    used_by = sorted({f"{use.kind} {use.name}" for use in uses if is_related(use.path, path)})
+    if used_by:
         raise SchemaEvolutionError(
-            f"Column {shown(path)} cannot be {change}",
-            cause=f"It is used by: {', '.join(found)}",
-            fix="Drop what uses it first",
+            f"Column {shown(path)} cannot be {change}.",
+            cause=f"It is used by: {', '.join(used_by)}.",
+            fix="Drop the uses first.",
         )

@@ -1,7 +1,7 @@
-"""Arrow arrays from one layout or width of a type to another, without loss.
+"""Lossless conversion of Arrow arrays between layouts and widths of a type.
 
-Writers use it after `enforcement` has allowed the conversion, readers on files that are older or
-narrower than the schema. Nested types are rebuilt child by child, by name: a missing child is null.
+Writers use it after `enforcement` has allowed the conversion. Readers use it for files that are older or
+narrower than the schema. Nested types are rebuilt field by field, by name: a missing field is null.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NARROWED = frozenset({(pa.large_string(), pa.string()), (pa.large_binary(), pa.
 
 
 def convert_chunked(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    """`convert_array`, chunk by chunk; one that is too large for the target's offsets becomes several."""
+    """`convert_array`, chunk by chunk; a chunk too large for the target's offsets becomes several chunks."""
     if column.type == target:
         return column
     parts = (part for chunk in column.chunks for part in pieces(chunk))
@@ -27,8 +27,8 @@ def convert_chunked(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedA
 def convert_array(array: pa.Array, target: pa.DataType) -> pa.Array:
     """The same values with the Arrow type `target`.
 
-    Struct children are matched by name without case; those missing become null, those not in `target`
-    are dropped.
+    Struct fields match by name without regard to case. Missing fields become null; fields that are not in
+    `target` are dropped.
 
     Raises:
         pa.ArrowInvalid: a value does not fit the target.
@@ -57,7 +57,7 @@ def convert_array(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(source):
         return _convert_timestamp(array, target)
     if pa.types.is_decimal(target) and pa.types.is_integer(source):
-        # Arrow asks for the precision of the widest integer, even when the target's holds every value.
+        # Arrow requires the precision of the widest integer, even when the target's holds every value.
         wide = array.cast(pa.decimal128(38, 0) if target.scale == 0 else pa.decimal256(76, target.scale))
         return wide.cast(target)
     if (source, target) in _NARROWED:
@@ -66,30 +66,30 @@ def convert_array(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def without_views(array: pa.Array) -> pa.Array:
-    """The same values, with strings and bytes as Arrow's functions take them: not all take views."""
+    """The same values without string or binary views, which not all of Arrow's functions support."""
     plain = _plain_type(array.type)
     return array if plain == array.type else convert_array(array, plain)
 
 
-def _plain_type(found: pa.DataType) -> pa.DataType:
-    if found == pa.string_view():
+def _plain_type(data_type: pa.DataType) -> pa.DataType:
+    if data_type == pa.string_view():
         return pa.string()
-    if found == pa.binary_view():
+    if data_type == pa.binary_view():
         return pa.binary()
-    if pa.types.is_struct(found):
-        return pa.struct([child.with_type(_plain_type(child.type)) for child in found])
-    if pa.types.is_map(found):
-        key, item = found.key_field, found.item_field
+    if pa.types.is_struct(data_type):
+        return pa.struct([child.with_type(_plain_type(child.type)) for child in data_type])
+    if pa.types.is_map(data_type):
+        key, item = data_type.key_field, data_type.item_field
         return pa.map_(key.with_type(_plain_type(key.type)), item.with_type(_plain_type(item.type)))
-    if is_list_like(found):
-        element = found.value_field
+    if is_list_like(data_type):
+        element = data_type.value_field
         plain = _plain_type(element.type)
-        return found if plain == element.type else pa.list_(element.with_type(plain))
-    return found
+        return data_type if plain == element.type else pa.list_(element.with_type(plain))
+    return data_type
 
 
 def null_mask(array: pa.Array) -> pa.Array | None:
-    """A boolean array, true where null; None when nothing is."""
+    """A boolean array, true where the value is null; None when no value is null."""
     return pc.is_null(array) if array.null_count else None
 
 
@@ -120,7 +120,7 @@ def _convert_list(array: pa.Array, target: pa.ListType) -> pa.Array:
 
 
 def _convert_map(array: pa.MapArray, target: pa.MapType) -> pa.Array:
-    # `keys` and `items` of a sliced map are not sliced; its offsets say which part is meant.
+    # `keys` and `items` of a sliced map are not sliced; its offsets show the part to use.
     starts = array.offsets
     first, last = (starts[0].as_py(), starts[len(array)].as_py()) if len(array) else (0, 0)
     keys = convert_array(array.keys.slice(first, last - first), target.key_type)
@@ -139,7 +139,7 @@ def _convert_map(array: pa.MapArray, target: pa.MapType) -> pa.Array:
 
 def _convert_timestamp(array: pa.Array, target: pa.TimestampType) -> pa.Array:
     if array.type.tz is None and target.tz is not None:
-        # Arrow reads a naive value as UTC here, which is what INT96 files without a zone mean.
+        # Arrow reads a value without zone as UTC here, which is the meaning of INT96 files without a zone.
         return array.cast(pa.timestamp(array.type.unit)).cast(target)
     if array.type.tz is not None and target.tz is None:
         return array.cast(pa.timestamp(target.unit, array.type.tz)).cast(pa.int64()).cast(target)
@@ -147,7 +147,7 @@ def _convert_timestamp(array: pa.Array, target: pa.TimestampType) -> pa.Array:
 
 
 def floor_to_microseconds(array: pa.Array) -> pa.Array:
-    """Timestamps of nanosecond unit floored to microseconds, for readers; anything else unchanged."""
+    """Timestamps in nanoseconds rounded down to microseconds, for readers; other arrays unchanged."""
     if not (pa.types.is_timestamp(array.type) and array.type.unit == "ns"):
         return array
     ticks = array.cast(pa.int64())

@@ -1,7 +1,7 @@
-"""The three rules for data that is written to a table.
+"""Schema enforcement: the three rules for data that is written to a table.
 
-A column that the table does not have is refused; a column of another type is refused; a column that the
-data lacks is null. Only conversions that lose nothing happen silently.
+A column that the table does not have is refused. A column of another type is refused. A column that the data
+lacks becomes null. Only lossless conversions are implicit.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ _INTEGRAL_DIGITS: dict[DataType, int] = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 1
 def conform(table_schema: StructType, data: Data, *, partition_columns: Sequence[str] = ()) -> Data:
     """The data with the table's columns, in the table's order, names and types.
 
-    Column names match without case. Runs on whole columns; a column that already fits is not copied.
-    The empty string becomes null in a partition column, which cannot hold it.
+    Column names match without regard to case. Works on whole columns; a column that already fits is not
+    copied. The empty string becomes null in a partition column, which cannot store it.
 
     Raises:
-        SchemaMismatchError: extra columns, wrong types, a missing column that must not be null, or a
-            value that its conversion would change. Lists every such column.
-        ConstraintViolationError: a column that must not be null has nulls; says in how many rows and
-            shows one.
+        SchemaMismatchError: extra columns, wrong types, a missing column that must not be null, or a value
+            that its conversion would change. The message lists every such column.
+        ConstraintViolationError: a non-nullable column contains nulls; the message states the number of
+            rows and shows one.
     """
     problems = schema_problems(table_schema, data.schema)
     if problems:
         raise SchemaMismatchError(
-            "The data does not fit the table's schema: " + "; ".join(problems),
-            cause=f"The table has the columns {_describe(table_schema)}",
-            fix="Cast, rename, add or drop these columns, so that they are the table's",
+            "The data does not fit the table's schema: " + "; ".join(problems) + ".",
+            cause=f"The table has the columns {_describe(table_schema)}.",
+            fix="Cast, rename, add or drop these columns, so that they match the table's columns.",
         )
     positions = {name.casefold(): index for index, name in enumerate(data.schema.names)}
     partitions = {name.casefold() for name in partition_columns}
@@ -84,7 +84,7 @@ def conform(table_schema: StructType, data: Data, *, partition_columns: Sequence
             if field.name.casefold() in partitions:
                 column = empty_as_null(column, field.data_type)
             columns.append(column)
-    # Fields are declared nullable until the nulls have been counted: Arrow trusts the declaration.
+    # Fields stay nullable until nulls have been counted, because Arrow relies on the declaration.
     loose = pa.schema([pa.field(f.name, type_to_arrow(f.data_type)) for f in table_schema])
     result = type(data).from_arrays(columns, schema=loose)
     violations = find_null_violations(table_schema, result)
@@ -97,27 +97,27 @@ def conform(table_schema: StructType, data: Data, *, partition_columns: Sequence
 
 
 def schema_problems(table_schema: StructType, data_schema: pa.Schema) -> list[str]:
-    """Why data of `data_schema` cannot be written to the table; empty when it can."""
+    """The reasons why data of `data_schema` cannot be written to the table; empty when it can."""
     problems: list[str] = []
     seen: set[str] = set()
     for field in data_schema:
         folded = field.name.casefold()
         if folded in seen:
-            problems.append(f"column {field.name} appears twice (names are compared without case)")
+            problems.append(f"column {field.name} appears twice (names match without regard to case)")
         seen.add(folded)
     _compare_structs(table_schema, as_the_table_has_them(table_schema, from_arrow(data_schema)), "", problems)
     return problems
 
 
-def type_problems(expected: DataType, given: DataType, where: str = "value") -> list[str]:
-    """Why values of one type, with or without parts, are none of another; empty when they are."""
+def type_problems(expected: DataType, actual: DataType, where: str = "value") -> list[str]:
+    """The reasons why values of one type cannot be stored in another; empty when they can."""
     problems: list[str] = []
-    _compare(expected, given, where, problems)
+    _compare(expected, actual, where, problems)
     return problems
 
 
 def widens_losslessly(source: DataType, target: DataType) -> bool:
-    """Whether every value of primitive type `source` is exactly one of `target`."""
+    """Whether every value of the primitive type `source` is exactly representable in `target`."""
     if source in (target, VOID) or target in _WIDENS_TO.get(source, ()):
         return True
     if isinstance(target, DecimalType):
@@ -134,13 +134,13 @@ def null_violation_error(
     """The error for nulls in non-nullable columns, with one offending row of `data`."""
     first = violations[0]
     row = data.slice(first.first_row, 1).to_pylist()[0]
-    found = "; ".join(
+    nulls = "; ".join(
         f"column {v.column} is null in {v.num_rows} of {data.num_rows} rows" for v in violations
     )
     return ConstraintViolationError(
-        f"NOT NULL is violated: {found}",
-        cause=f"For example row {first.first_row}: {row}",
-        fix="Fill or drop these rows, or make the column nullable",
+        f"NOT NULL is violated: {nulls}.",
+        cause=f"For example, row {first.first_row} is {row}.",
+        fix="Fill or drop these rows, or make the column nullable.",
     )
 
 
@@ -158,12 +158,12 @@ def _compare_structs(table: StructType, data: StructType, prefix: str, problems:
     )
     for field in table:
         path = prefix + field.name
-        given = by_name.get(field.name.casefold())
-        if given is None:
+        actual = by_name.get(field.name.casefold())
+        if actual is None:
             if not field.nullable:
                 problems.append(f"column {path} is missing and must not be null")
         else:
-            _compare(field.data_type, given.data_type, path, problems)
+            _compare(field.data_type, actual.data_type, path, problems)
 
 
 def _compare(table: DataType, data: DataType, path: str, problems: list[str]) -> None:
@@ -192,9 +192,9 @@ def _convert(
         example = _first_inconvertible(column, target)
         raise SchemaMismatchError(
             f"Column {field.name} has type {column.type} and a value that {field.data_type} cannot hold: "
-            f"{example}",
+            f"{example}.",
             cause=str(error),
-            fix=f"Round or cast the column to {field.data_type} before writing",
+            fix=f"Round or cast the column to {field.data_type} before writing.",
         ) from error
 
 
@@ -212,19 +212,19 @@ def _may_hold_string(data_type: pa.DataType) -> bool:
 
 
 def _require_unicode(column: pa.Array | pa.ChunkedArray, field: StructField) -> None:
-    """Check the texts of data that came over the C interface: Arrow takes any bytes, readers do not."""
+    """Validate strings of data passed over the C interface: Arrow accepts any bytes there, readers do not."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:
         raise SchemaMismatchError(
-            f"Column {field.name} has a value that is no text",
+            f"Column {field.name} has a value that is not a valid string.",
             cause=str(error),
-            fix="Decode the bytes, or pass them as binary",
+            fix="Decode the bytes, or pass them as binary.",
         ) from error
 
 
 def _first_inconvertible(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> str:
-    """One value that does not convert, found by halving, so that the message can show it."""
+    """One value that cannot be converted, found by bisection, for the message."""
     part = column
     while len(part) > 1:
         half = len(part) // 2
@@ -238,5 +238,5 @@ def _first_inconvertible(column: pa.Array | pa.ChunkedArray, target: pa.DataType
         except pa.ArrowInvalid:
             part = left
     value = part[0]
-    text = str(pc.cast(value, pa.string()).as_py()) if not pa.types.is_nested(part.type) else str(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    example = str(pc.cast(value, pa.string()).as_py()) if not pa.types.is_nested(part.type) else str(value)
+    return example if len(example) <= _SHOWN_CHARACTERS else f"{example[:_SHOWN_CHARACTERS]}..."

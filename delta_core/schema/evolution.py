@@ -1,4 +1,4 @@
-"""Schema changes that need no rewriting of data, and the checks every schema must pass."""
+"""Schema changes without rewriting data, and the checks that every schema must pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from delta_core.errors import DeltaWarning, SchemaError, SchemaEvolutionError
 from delta_core.schema.column_paths import Path, shown, walk_fields
 from delta_core.schema.enforcement import widens_losslessly
-from delta_core.schema.type_changes import may_widen_by_itself, record_type_changes
+from delta_core.schema.type_changes import may_widen_implicitly, record_type_changes
 from delta_core.schema.types import (
     VARIANT,
     VOID,
@@ -24,12 +24,12 @@ from delta_core.schema.types import (
 from delta_core.schema.variant_parts import has_variants
 
 ILLEGAL_CHARACTERS = frozenset(" ,;{}()\n\t=")
-"""What a column's name holds only where a column mapping keeps it out of the files."""
+"""Characters that a column name may contain only with column mapping, which keeps them out of the files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """What a merge may do to columns that there are."""
+    """The changes that a merge may make to existing columns."""
 
     widen_nullability: bool = False
     widen_types: bool = False
@@ -44,22 +44,22 @@ def merge_schemas(
     widen_types: bool = False,
     iceberg: bool = False,
 ) -> StructType:
-    """The table's schema with what the data adds: new columns, nullable, at the end, nested ones too.
+    """Add the data's new columns to the table's schema, as nullable columns at the end, also in structs.
 
-    Existing columns keep their name, type, place and metadata; a `void` column takes the data's type.
+    Existing columns keep their name, type, position and metadata; a `void` column takes the data's type.
 
     Args:
         table: the table's schema.
         data: the schema of the data to be written.
-        widen_nullability: also let a column become nullable when the data's is. Off by default since
-            Arrow marks every column nullable unless told otherwise.
-        widen_types: also let a column take the data's type, where that is wider in a way that
-            `type_changes.may_widen_by_itself` allows, and record the change. For tables with type widening
-            enabled; the caller refuses columns that something else names, as `column_types.change_type` does.
-        iceberg: types widen only as far as Iceberg knows it.
+        widen_nullability: also make a column nullable when the data's column is. Off by default, because
+            Arrow declares every column nullable by default.
+        widen_types: also widen a column to the data's type, where `type_changes.may_widen_implicitly` allows
+            it, and record the change. For tables with type widening enabled. The caller refuses columns with
+            uses, as `column_types.change_type` does.
+        iceberg: only allow type changes that Iceberg supports.
 
     Raises:
-        SchemaEvolutionError: a column has another type that does not widen to the table's.
+        SchemaEvolutionError: a column has another type that cannot be widened to the table's.
     """
     rules = _Rules(widen_nullability=widen_nullability, widen_types=widen_types, iceberg=iceberg)
     merged = _merge_structs(table, data, "", rules)
@@ -76,15 +76,15 @@ def add_columns(schema: StructType, columns: Iterable[StructField]) -> StructTyp
     for column in columns:
         if any(field.name.casefold() == column.name.casefold() for field in fields):
             raise SchemaEvolutionError(
-                f"Column {column.name} exists already",
-                cause="Column names are compared without case",
-                fix="Choose another name",
+                f"Column {column.name} exists already.",
+                cause="Column names match without regard to case.",
+                fix="Choose another name.",
             )
         if not column.nullable:
             raise SchemaEvolutionError(
-                f"Column {column.name} cannot be added as NOT NULL",
-                cause="The rows that the table already has are null in it",
-                fix="Add it as nullable",
+                f"Column {column.name} cannot be added as NOT NULL.",
+                cause="The column is null in existing rows.",
+                fix="Add it as nullable.",
             )
         fields.append(column)
     return StructType(tuple(fields))
@@ -94,13 +94,13 @@ def drop_not_null(schema: StructType, column: Sequence[str]) -> StructType:
     """The schema with one column, given by its path, made nullable.
 
     Raises:
-        SchemaEvolutionError: no such column.
+        SchemaEvolutionError: the column does not exist.
     """
     if schema.find(column[0]) is None:
         raise SchemaEvolutionError(
-            f"Column {'.'.join(column)} does not exist",
-            cause=f"The columns here are {', '.join(schema.names)}",
-            fix="Name an existing column",
+            f"Column {'.'.join(column)} does not exist.",
+            cause=f"The columns at this level are {', '.join(schema.names)}.",
+            fix="Name an existing column.",
         )
     return StructType(
         tuple(
@@ -117,89 +117,89 @@ def validate_schema(
     column_mapping: bool = False,
     before: StructType | None = None,
 ) -> None:
-    """Check what every table's schema must satisfy.
+    """Check the requirements for every table's schema.
 
     Args:
         schema: the table's schema.
         partition_columns: the table's partition columns.
-        column_mapping: with column mapping, names may hold any character.
-        before: the schema that the table had. A name stays allowed where it had it: other engines make tables
-            whose names hold any character without a mapping, and their files have these names already.
+        column_mapping: whether the table has column mapping, so that names may contain any character.
+        before: the table's previous schema. Its names stay allowed: other engines create tables without
+            column mapping whose names contain any character, and the files already have these names.
 
     Raises:
         SchemaError: duplicate or illegal names, variants in the keys of maps, or partition columns that are
-            missing, nested, or all.
+            missing, nested, or all columns.
     """
     known = frozenset() if before is None else frozenset(path for path, _ in walk_fields(before))
     _validate_struct(schema, (), None if column_mapping else known)
     if not schema.fields:
         raise SchemaError(
-            "The schema has no column", cause="A table needs at least one", fix="Give the data a column"
+            "The schema has no columns.", cause="A table needs at least one.", fix="Add a column to the data."
         )
     for name in partition_columns:
         field = schema.find(name)
         if field is None:
             raise SchemaError(
-                f"Partition column {name} is not in the schema",
-                cause=f"The columns are {', '.join(schema.names)}",
-                fix="Partition by one of these",
+                f"Partition column {name} is not in the schema.",
+                cause=f"The columns are {', '.join(schema.names)}.",
+                fix="Partition by one of these columns.",
             )
         if not isinstance(field.data_type, PrimitiveType | DecimalType) or field.data_type in (VARIANT, VOID):
             raise SchemaError(
-                f"Column {field.name} of type {field.data_type} cannot be a partition column",
-                cause="Partition values are primitive",
-                fix="Partition by a column of a primitive type",
+                f"Column {field.name} of type {field.data_type} cannot be a partition column.",
+                cause="Partition values have primitive types.",
+                fix="Partition by a column of a primitive type.",
             )
     if len({name.casefold() for name in partition_columns}) != len(partition_columns):
         raise SchemaError(
-            f"Partition columns repeat: {', '.join(partition_columns)}",
-            cause="Names are compared without case",
-            fix="Name each column once",
+            f"The partition columns have duplicates: {', '.join(partition_columns)}.",
+            cause="Names match without regard to case.",
+            fix="Name each column once.",
         )
     if partition_columns and len(partition_columns) == len(schema.fields):
         raise SchemaError(
-            "Every column is a partition column",
-            cause="Data files hold the other columns and need at least one",
-            fix="Leave at least one column out of partition_by",
+            "Every column is a partition column.",
+            cause="Data files contain the other columns, and need at least one.",
+            fix="Leave at least one column out of partition_by.",
         )
 
 
 def require_writable_void(schema: StructType) -> None:
-    """Check that `void` columns do not stand in the way of writing files (PROTOCOL.md, "Void Type").
+    """Check that `void` columns do not prevent writing files (PROTOCOL.md, "Void Type").
 
     Raises:
-        SchemaError: a void inside an array or map, or a struct or table of nothing at all or nothing but
-            void.
+        SchemaError: a void inside an array or map, or a struct or table that is empty or has only void
+            fields.
     """
     if _unwritable(schema):
         names = [field.name for field in schema if _unwritable(field.data_type)] or schema.names
-        what = "a void or empty column" if len(names) == 1 else "void or empty columns"
+        columns = "a void or empty column" if len(names) == 1 else "void or empty columns"
         raise SchemaError(
-            f"Rows cannot be written while the schema has {what}: {', '.join(names)}",
-            cause="A void inside an array or map, a struct without fields, or a struct or table of nothing "
-            "but void has no file form",
-            fix="Cast the column to another type first, such as string, or give the table one with a type",
+            f"Rows cannot be written while the schema has {columns}: {', '.join(names)}.",
+            cause="Data files cannot store a void inside an array or map, a struct without fields, or a "
+            "struct or table with only void fields.",
+            fix="Cast the column to another type first, such as string, or add a column with a type.",
         )
 
 
 def warn_of_void(before: StructType | None, after: StructType) -> None:
-    """Tell of columns that are `void` from now on, which not every reader knows (PROTOCOL.md, "Void Type").
+    """Warn about new `void` columns, which not every reader supports (PROTOCOL.md, "Void Type").
 
-    A frame whose column holds nothing but nulls makes one without meaning to.
+    A data frame with a column of nulls creates one unintentionally.
 
     Args:
-        before: the table's schema so far; None where there was no table.
-        after: what it becomes.
+        before: the table's previous schema; None for a new table.
+        after: the table's new schema.
     """
     known = frozenset() if before is None else _void_columns(before)
-    found = sorted(_void_columns(after) - known)
-    if found:
-        what = "The columns" if len(found) > 1 else "The column"
-        verb = "have" if len(found) > 1 else "has"
+    added = sorted(_void_columns(after) - known)
+    if added:
+        subject = "The columns" if len(added) > 1 else "The column"
+        verb = "have" if len(added) > 1 else "has"
         warnings.warn(
-            f"{what} {', '.join(map(shown, found))} {verb} the type void, since nothing says another: "
+            f"{subject} {', '.join(map(shown, added))} {verb} the type void, because the data has no type: "
             "readers that are built on delta-kernel, such as DuckDB, cannot open the table. Give the data a "
-            "type, such as string, before it is written. In a table that there is, data with a type for the "
+            "type, such as string, before it is written. In an existing table, data with a type for the "
             "column gives it that type, with schema_mode='merge'.",
             DeltaWarning,
             stacklevel=3,
@@ -211,10 +211,10 @@ def _void_columns(schema: StructType) -> frozenset[Path]:
 
 
 def require_still_writable(before: StructType, after: StructType) -> None:
-    """Check that a change of columns takes no table to where rows cannot be written any more.
+    """Check that a change of columns does not make the table unwritable.
 
     Raises:
-        SchemaError: as `require_writable_void`, unless it was so before.
+        SchemaError: as `require_writable_void`, unless the table was unwritable before.
     """
     if not _unwritable(before):
         require_writable_void(after)
@@ -235,16 +235,16 @@ def _unwritable(data_type: DataType) -> bool:
 
 
 def _merge_structs(table: StructType, data: StructType, prefix: str, rules: _Rules) -> StructType:
-    given = {field.name.casefold(): field for field in data}
-    if len(given) != len(data.fields):
+    new = {field.name.casefold(): field for field in data}
+    if len(new) != len(data.fields):
         raise SchemaEvolutionError(
-            f"The data has duplicate columns: {', '.join(data.names)}",
-            cause="Column names are compared without case",
-            fix="Rename or drop the duplicates",
+            f"The data has duplicate columns: {', '.join(data.names)}.",
+            cause="Column names match without regard to case.",
+            fix="Rename or drop the duplicates.",
         )
     fields = []
     for field in table:
-        other = given.pop(field.name.casefold(), None)
+        other = new.pop(field.name.casefold(), None)
         if other is not None:
             field = StructField(
                 name=field.name,
@@ -256,7 +256,7 @@ def _merge_structs(table: StructType, data: StructType, prefix: str, rules: _Rul
     fields.extend(
         StructField(name=field.name, data_type=_all_nullable(field.data_type), metadata=field.metadata)
         for field in data
-        if field.name.casefold() in given
+        if field.name.casefold() in new
     )
     return StructType(tuple(fields))
 
@@ -281,12 +281,12 @@ def _merge(table: DataType, data: DataType, path: str, rules: _Rules) -> DataTyp
         return data
     if widens_losslessly(data, table):
         return table
-    if rules.widen_types and may_widen_by_itself(table, data, iceberg=rules.iceberg):
+    if rules.widen_types and may_widen_implicitly(table, data, iceberg=rules.iceberg):
         return data
     raise SchemaEvolutionError(
-        f"Column {path} is {table} in the table and {data} in the data",
-        cause="Merging schemas adds columns; it does not change the type of an existing one",
-        fix=f"Cast the column to {table}, or overwrite the table with schema_mode='overwrite'",
+        f"Column {path} has type {table} in the table and {data} in the data.",
+        cause="Merging schemas adds columns; it does not change the type of an existing column.",
+        fix=f"Cast the column to {table}, or overwrite the table with schema_mode='overwrite'.",
     )
 
 
@@ -312,9 +312,9 @@ def _drop_not_null_field(field: StructField, column: Sequence[str]) -> StructFie
         return StructField(name=field.name, data_type=field.data_type, nullable=True, metadata=field.metadata)
     if not isinstance(field.data_type, StructType):
         raise SchemaEvolutionError(
-            f"Column {'.'.join(column)} does not exist",
-            cause=f"{field.name} is a {field.data_type}, not a struct",
-            fix="Name an existing column",
+            f"Column {'.'.join(column)} does not exist.",
+            cause=f"{field.name} has type {field.data_type}, which is not a struct.",
+            fix="Name an existing column.",
         )
     return StructField(
         name=field.name,
@@ -327,19 +327,19 @@ def _drop_not_null_field(field: StructField, column: Sequence[str]) -> StructFie
 def _refuse_variant_keys(key_type: DataType, where: Path) -> None:
     if has_variants(key_type):
         raise SchemaError(
-            f"Column {'.'.join(where) or '?'} has variants in the keys of a map",
-            cause="Variants cannot be compared, so nobody can tell one key from another",
-            fix="Use keys of another type, and variants as values",
+            f"Column {'.'.join(where) or '?'} has variants in the keys of a map.",
+            cause="Variants cannot be compared, so they cannot be keys.",
+            fix="Use keys of another type, and variants as values.",
         )
 
 
 def _validate_struct(data_type: DataType, where: Path, known: frozenset[Path] | None) -> None:
-    """Check names and types, all the way down.
+    """Check names and types at all levels.
 
     Args:
-        data_type: of the column.
-        where: the column.
-        known: columns that the table had, which may be called as they are; None allows every name.
+        data_type: the column's type.
+        where: the column's path.
+        known: columns of the previous schema, whose names stay allowed; None allows every name.
     """
     match data_type:
         case ArrayType():
@@ -354,9 +354,9 @@ def _validate_struct(data_type: DataType, where: Path, known: frozenset[Path] | 
                 path = (*where, field.name)
                 if field.name.casefold() in seen:
                     raise SchemaError(
-                        f"Columns {seen[field.name.casefold()]} and {'.'.join(path)} have the same name",
-                        cause="Column names must be unique regardless of case",
-                        fix="Rename one of them",
+                        f"Columns {seen[field.name.casefold()]} and {'.'.join(path)} have the same name.",
+                        cause="Column names must be unique regardless of case.",
+                        fix="Rename one of them.",
                     )
                 seen[field.name.casefold()] = ".".join(path)
                 _require_name(field.name, allowed=known is None or path in known)
@@ -366,15 +366,14 @@ def _validate_struct(data_type: DataType, where: Path, known: frozenset[Path] | 
 def _require_name(name: str, *, allowed: bool) -> None:
     if not name:
         raise SchemaError(
-            "The column name '' is not allowed", cause="It is empty", fix="Give the column a name"
+            "The column name '' is not allowed.", cause="It is empty.", fix="Give the column a name."
         )
     illegal = sorted(set(name) & ILLEGAL_CHARACTERS)
     if illegal and not allowed:
         raise SchemaError(
-            f"The column name {name!r} is not allowed",
-            cause=f"It holds {illegal}, which only a table with column mapping may have in names",
-            fix="Rename the column, using none of the characters ' ,;{}()\\n\\t=', or have the table map its "
-            "columns: pass configuration={'delta.columnMapping.mode': 'name'} for a new table or a "
-            "conversion, and use alter.set_properties({'delta.columnMapping.mode': 'name'}) on a table that "
-            "there is",
+            f"The column name {name!r} is not allowed.",
+            cause=f"It contains {illegal}, which only a table with column mapping allows in names.",
+            fix="Rename the column without the characters ' ,;{}()\\n\\t=', or enable column mapping: pass "
+            "configuration={'delta.columnMapping.mode': 'name'} for a new table or a conversion, and use "
+            "alter.set_properties({'delta.columnMapping.mode': 'name'}) on an existing table.",
         )

@@ -1,7 +1,7 @@
-"""The keys that the protocol reserves in a column's metadata, and changes of that metadata.
+"""The keys that the protocol reserves in a column's metadata, and functions that change the metadata.
 
-PROTOCOL.md, "Column Metadata": what a writer does not know in a column's metadata stays there, so every
-change here replaces or removes keys by name and leaves the others alone.
+PROTOCOL.md, "Column Metadata": a writer preserves unknown entries of a column's metadata, so every change
+here replaces or removes keys by name and preserves the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from delta_core.schema.types import StructField
 COMMENT_KEY = "comment"
 CURRENT_DEFAULT_KEY = "CURRENT_DEFAULT"
 EXISTS_DEFAULT_KEY = "EXISTS_DEFAULT"
-"""Spark's default for rows that exist already. Delta has no such thing and never writes it."""
+"""Spark's default for existing rows. Delta has no such default and never writes it."""
 GENERATION_KEY = "delta.generationExpression"
 INVARIANTS_KEY = "delta.invariants"
 TYPE_CHANGES_KEY = "delta.typeChanges"

@@ -1,8 +1,8 @@
-"""What the data files of a table hold: their Arrow schema, with the names and ids that files have.
+"""The Arrow schema of data files, with their column names and field ids.
 
 PROTOCOL.md, "Writer Requirements for Column Mapping" and "Writer Requirements for IcebergCompatV2": columns
-go by physical name, and every field carries its id, the elements of lists and the keys and values of maps
-those of `delta.columnMapping.nested.ids`. "Void Type": void columns are in no file.
+have physical names, and every field has its id. List elements and map keys and values have the ids of
+`delta.columnMapping.nested.ids`. "Void Type": data files do not contain void columns.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def file_fields(
     partition_columns: Sequence[str] = (),
     materialise_partition_columns: bool = False,
 ) -> tuple[StructField, ...]:
-    """The table's fields that a data file has, in the order that they have there, by logical name.
+    """The table's fields that a data file contains, in the file's order, by logical name.
 
     Args:
         schema: the table's schema.
-        partition_columns: names in any case; files lack these columns, or have them after all others.
-        materialise_partition_columns: whether files have them.
+        partition_columns: names in any case; files lack these columns, or contain them after all others.
+        materialise_partition_columns: whether files contain them.
     """
     partitions = [name.casefold() for name in partition_columns]
     data = [f for f in schema if f.name.casefold() not in partitions and f.data_type != VOID]
@@ -54,14 +54,14 @@ def file_schema(
 
     Args:
         schema: the table's schema.
-        mapping: what columns are called in files. Unless its mode is `none`, every field gets its id.
+        mapping: the table's column mapping. Unless its mode is `none`, every field gets its id.
         partition_columns: names in any case.
-        materialise_partition_columns: whether files hold the partition columns too, last of the table's own.
-        hidden: names of the columns behind those: 64-bit integers that may be null and have no id.
+        materialise_partition_columns: whether files contain the partition columns, after all others.
+        hidden: names of the columns after those: nullable 64-bit integers without an id.
 
     Raises:
-        InvalidTableError: the mapping's mode asks for names or ids that the schema lacks.
-        SchemaError: a hidden column has the name of another column of the file.
+        InvalidTableError: the mapping's mode requires names or ids that the schema lacks.
+        SchemaError: a hidden column has the same name as another column of the file.
     """
     fields = [
         _physical_field(field, mapping)
@@ -75,9 +75,9 @@ def file_schema(
     for name in hidden:
         if name.casefold() in taken:
             raise SchemaError(
-                f"Data files cannot have two columns {name}",
-                cause="It is the name of a column of the table and of one that row tracking hides",
-                fix="Rename the table's column",
+                f"Data files cannot have two columns {name}.",
+                cause="It is the name of a column of the table and of a hidden row tracking column.",
+                fix="Rename the table's column.",
             )
         taken.add(name.casefold())
         fields.append(pa.field(name, pa.int64()))
@@ -85,7 +85,7 @@ def file_schema(
 
 
 def physical_schema(schema: StructType, mapping: ColumnMapping = UNMAPPED) -> StructType:
-    """The table's schema by physical names, as statistics and files of other writers spell it."""
+    """The table's schema with physical names, as used by statistics and by files of other writers."""
     if mapping.mode is ColumnMappingMode.NONE:
         return schema
     return StructType(tuple(_renamed(field, mapping) for field in schema))
@@ -138,7 +138,7 @@ def _physical_field(field: StructField, mapping: ColumnMapping) -> pa.Field:
 def _physical_type(
     data_type: DataType, mapping: ColumnMapping, ids: Mapping[str, int], path: str
 ) -> pa.DataType:
-    """The type with physical names; `path` is where the nearest field's nested ids have this type."""
+    """The type with physical names; `path` is the key of this type in the nearest field's nested ids."""
     match data_type:
         case StructType():
             return pa.struct([_physical_field(f, mapping) for f in data_type if f.data_type != VOID])
@@ -177,7 +177,7 @@ def _id(column: str, key: str, value: object) -> int:
 
 def _broken(column: str, key: str, value: object) -> InvalidTableError:
     return InvalidTableError(
-        f"The column {column} cannot be written to data files",
-        cause=f"The table maps its columns, and {key} of this one is {value!r}",
-        fix="Restore a version of the table whose schema is complete",
+        f"The column {column} cannot be written to data files.",
+        cause=f"The table has column mapping, and {key} of this column is {value!r}.",
+        fix="Restore a version of the table whose schema is complete.",
     )

@@ -1,4 +1,4 @@
-"""Schemas, columns and types as callers pass them: ours, or those of Arrow."""
+"""Conversion of schemas, columns and types in arguments, from Deltaward's or Arrow's classes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SchemaLike: TypeAlias = StructType | pa.Schema | Sequence[FieldLike]
 
 
 def coerce_schema(schema: SchemaLike) -> StructType:
-    """A table's schema: whole, or as a list of its columns.
+    """Convert an argument to a table's schema, from a whole schema or a list of its columns.
 
     Raises:
-        SchemaError: it is none, or a column has a type that Delta does not have.
+        SchemaError: the argument is not a schema, or a column has a type that Delta does not have.
     """
     if isinstance(schema, pa.Schema):
         return from_arrow(schema)
@@ -34,10 +34,10 @@ def coerce_schema(schema: SchemaLike) -> StructType:
 
 
 def coerce_fields(fields: Iterable[FieldLike] | FieldLike) -> list[StructField]:
-    """One column, or several.
+    """Convert an argument of one or several columns.
 
     Raises:
-        SchemaError: one is none, or has a type that Delta does not have.
+        SchemaError: an item is not a column, or has a type that Delta does not have.
     """
     if isinstance(fields, StructField | pa.Field) or not isinstance(fields, Iterable):
         fields = [fields]
@@ -45,10 +45,10 @@ def coerce_fields(fields: Iterable[FieldLike] | FieldLike) -> list[StructField]:
 
 
 def coerce_type(data_type: TypeLike) -> DataType:
-    """A column's type.
+    """Convert an argument to a column's type.
 
     Raises:
-        SchemaError: it is none, or one that Delta does not have.
+        SchemaError: the argument is not a type, or is a type that Delta does not have.
     """
     if isinstance(data_type, pa.DataType):
         return type_from_arrow(data_type)
@@ -66,17 +66,19 @@ def _coerce_field(field: object) -> StructField:
 
 
 def _checked(schema: StructType) -> StructType:
-    """A caller's own schema; what other readers cannot open is refused, which types alone do not do."""
+    """Check names, nullability and comments of a caller's schema, which other readers could not open."""
     for path, field in walk_fields(schema):
         if not isinstance(field.name, str):
-            raise _refused("name of a column", field.name, "Give the column a text.")
+            raise _refused("column name", field.name, "Pass a string as the column's name.")
         comment = field.metadata.get(COMMENT_KEY)
         if not isinstance(field.nullable, bool):
-            raise _refused("word on nulls", field.nullable, f"Make {shown(path)} nullable=True or False.")
+            raise _refused("value for nullable", field.nullable, f"Pass True or False for {shown(path)}.")
         if comment is not None and not isinstance(comment, str):
-            raise _refused("comment", comment, f"Give {shown(path)} a text.")
+            raise _refused("comment", comment, f"Pass a string as the comment of {shown(path)}.")
     return schema
 
 
-def _refused(what: str, given: object, fix: str) -> SchemaError:
-    return SchemaError(f"{given!r} is no {what}.", cause=f"It is of type {type(given).__name__}.", fix=fix)
+def _refused(what: str, value: object, fix: str) -> SchemaError:
+    return SchemaError(
+        f"{value!r} is not a valid {what}.", cause=f"It is of type {type(value).__name__}.", fix=fix
+    )

@@ -1,7 +1,7 @@
-"""Arrays that hold more than one array of a table's types can: Arrow counts bytes of texts with 31 bits.
+"""Splitting of arrays that are too large for a table's types: Arrow's 32-bit offsets limit an array to 2 GiB.
 
-What polars or a large frame of pandas has in one array of 64-bit offsets becomes several arrays here, without
-a copy of the texts.
+An array with 64-bit offsets, such as polars or a large pandas frame creates, becomes several arrays, without
+copying the strings.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 CHUNK_BYTES: Final = 2**31 - 1
-"""What the texts of one array have at most, with offsets of 32 bits."""
+"""The maximum size of the strings of one array with 32-bit offsets."""
 
 
 def pieces(array: pa.Array, *, limit_bytes: int | None = None) -> Iterator[pa.Array]:
-    """Consecutive parts of an array, each of no more bytes than the limit, or of one row.
+    """Split an array into consecutive parts of at most the limit in bytes, or of one row.
 
     Args:
         array: of any type.
-        limit_bytes: what the values of a part may have; CHUNK_BYTES when None.
+        limit_bytes: maximum size of the values of a part; CHUNK_BYTES when None.
     """
     limit = CHUNK_BYTES if limit_bytes is None else limit_bytes
     size = value_bytes(array)
@@ -32,7 +32,7 @@ def pieces(array: pa.Array, *, limit_bytes: int | None = None) -> Iterator[pa.Ar
     half = len(array) // 2
     parts = (array.slice(0, half), array.slice(half))
     if all(value_bytes(part) >= size for part in parts):
-        # What a part shares with the rest cannot be told apart.
+        # The parts share data, such as a dictionary, so splitting does not make them smaller.
         yield array
         return
     for part in parts:
@@ -40,7 +40,7 @@ def pieces(array: pa.Array, *, limit_bytes: int | None = None) -> Iterator[pa.Ar
 
 
 def row_slices(table: pa.Table, *, limit_bytes: int | None = None) -> Iterator[tuple[int, int]]:
-    """Start and length of consecutive rows whose columns can each be one array."""
+    """Start and length of consecutive ranges of rows in which each column can be one array."""
     limit = CHUNK_BYTES if limit_bytes is None else limit_bytes
     yield from _slices(table, 0, table.num_rows, table.nbytes, limit)
 
@@ -57,10 +57,10 @@ def _slices(table: pa.Table, start: int, length: int, size: int, limit: int) -> 
 
 
 def narrowed(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Texts or bytes with 64-bit offsets as the same with 32-bit ones; they are not copied.
+    """Convert 64-bit offsets of strings or binary values to 32-bit offsets; the data is not copied.
 
     Args:
-        array: of `large_string` or `large_binary`, with no more than CHUNK_BYTES.
+        array: of `large_string` or `large_binary`, with at most CHUNK_BYTES.
         target: `string` or `binary`.
     """
     validity, offsets, data = array.buffers()
@@ -82,7 +82,7 @@ def narrowed(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def value_bytes(array: pa.Array) -> int:
-    """What an array's values take once they are written out, roughly and never too little."""
+    """An upper estimate of the size of an array's values once they are written without encoding."""
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
         return value_bytes(array.storage)
@@ -96,7 +96,7 @@ def value_bytes(array: pa.Array) -> int:
 
 
 def _longest(values: pa.Array) -> int:
-    """How many bytes the longest of some texts has; a number's eight, where there are none."""
+    """The size of the longest value in bytes; 8 for other types than strings and binary."""
     kind = values.type
     if not len(values):
         return 0
@@ -108,6 +108,6 @@ def _longest(values: pa.Array) -> int:
 
 
 def _view_lengths(array: pa.Array) -> np.ndarray:
-    """The length of each text, which is the first of the four numbers that stand for it."""
+    """The length of each string, which is the first of the four numbers of its view."""
     views = np.frombuffer(array.buffers()[1], np.int32)
     return views.reshape(-1, 4)[array.offset : array.offset + len(array), 0]

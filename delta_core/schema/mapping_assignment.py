@@ -1,14 +1,14 @@
-"""Ids and physical names for columns (PROTOCOL.md, "Writer Requirements for Column Mapping").
+"""Assignment of ids and physical names to columns (PROTOCOL.md, "Writer Requirements for Column Mapping").
 
-Every struct field, nested ones included, has a unique id and a physical name, which it keeps for as long as
-it exists. Ids are counted up from `delta.columnMapping.maxColumnId`, which never falls; physical names are
-drawn at random, so the physical path of a column that was dropped is never another's. Only where mapping
-comes to a table that has files are the physical names those that the files have already: the columns'.
+Every struct field, including nested fields, has a unique id and a physical name, which never change. Ids are
+counted up from `delta.columnMapping.maxColumnId`, which never decreases. Physical names are random, so the
+physical path of a dropped column is never reused. Only when column mapping is enabled on a table with files
+do the columns get their current names as physical names, because the files already have these names.
 
-With Iceberg compatibility from version 2 on, what is in arrays and maps has ids as well, which the nearest
-field above keeps (PROTOCOL.md, "Iceberg Compatibility V2").
+With Iceberg compatibility from version 2 on, array elements and map keys and values have ids as well, stored
+in the metadata of the nearest enclosing field (PROTOCOL.md, "Iceberg Compatibility V2").
 
-`mapping_modes` says which changes of the mode there may be.
+`mapping_modes` has the rules for changes of the mode.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 MAPPING_KEYS = (ID_KEY, NAME_KEY, NESTED_IDS_KEY, "parquet.field.id", "parquet.field.nested.ids")
-"""What column mapping leaves in a column's metadata. The last two are copies that Spark makes of ids."""
+"""The column mapping keys in a column's metadata. The last two are copies of ids that Spark creates."""
 
 _NESTED_IDS_PROPERTIES = ("delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
 _LARGEST_ID = 2**31 - 1
@@ -48,17 +48,17 @@ def random_physical_name() -> str:
 def assign_new(
     columns: TableColumns, mode: ColumnMappingMode, new_name: NewName = random_physical_name
 ) -> TableColumns:
-    """The columns of a new table, or of one that has no files, mapped.
+    """Assign a mapping to the columns of a new table, or of a table without files.
 
-    Whatever mapping the fields bring along, from the table that they were taken from, is theirs no longer.
+    Mapping entries that the fields bring along from another table are removed.
 
     Args:
-        columns: the definition. Its configuration may have a mode already.
+        columns: the definition. Its configuration may already have a mode.
         mode: `none` leaves the schema without a mapping.
-        new_name: gives physical names.
+        new_name: generates physical names.
 
     Returns:
-        The schema with ids from 1 on, the configuration with mode and highest id.
+        The schema with ids starting at 1, and the configuration with the mode and the highest id.
     """
     schema = strip_mapping(columns.schema)
     configuration = {k: v for k, v in columns.configuration.items() if k not in (MODE_KEY, MAX_ID_KEY)}
@@ -70,19 +70,19 @@ def assign_new(
 
 
 def assign_existing(columns: TableColumns) -> TableColumns:
-    """The columns of a table with files, as the mode `name` has them: called as they are, with new ids.
+    """Enable the mode `name` on a table with files: columns keep their names as physical names, and get ids.
 
-    Files written before have the names and no ids, which is why the mode cannot be `id`.
+    Files written before have the names but no ids, so the mode cannot be `id`.
 
     Raises:
-        InvalidTableError: the schema has traces of a mapping, though its mode is `none`.
+        InvalidTableError: the schema has entries of a mapping, although its mode is `none`.
     """
     for path, field in walk_fields(columns.schema):
         if ID_KEY in field.metadata or NAME_KEY in field.metadata:
             raise InvalidTableError(
-                f"Column mapping cannot be enabled: column {'.'.join(path)} has an id or a physical name",
-                cause="They are of an earlier mapping, and files may be written by either",
-                fix="Remove the mapping from the schema first, or copy the rows into a new table",
+                f"Column mapping cannot be enabled: column {'.'.join(path)} has an id or a physical name.",
+                cause="The entries belong to an earlier mapping, and some files may use it.",
+                fix="Remove the mapping from the schema first, or copy the rows into a new table.",
             )
     configuration = {**columns.configuration, MODE_KEY: ColumnMappingMode.NAME.value}
     mapped = replace(columns, configuration=configuration)
@@ -92,23 +92,24 @@ def assign_existing(columns: TableColumns) -> TableColumns:
 def assign_added(
     before: TableColumns, after: TableColumns, new_name: NewName = random_physical_name
 ) -> TableColumns:
-    """The columns after a change of the schema, those that came with it mapped.
+    """Assign a mapping to the columns that a change of the schema added.
 
-    A field is the same as before when one with its id and physical name was in the same place; it keeps
-    both, whatever it is called by now. Every other is new: an entry that it brings along, such as from the
-    table that the data was read from, is replaced. Without a mapping all of them lose such entries.
+    A field is an existing one when a field with its id and physical name was in the same struct before; it
+    keeps both, even if it was renamed. Every other field is new: mapping entries that it brings along, such
+    as from the table that the data was read from, are replaced. Without column mapping such entries are
+    removed from all fields.
 
     Args:
-        before: the table.
-        after: with the changed schema; its configuration must have the same mode.
-        new_name: gives physical names.
+        before: the table's columns.
+        after: the columns with the changed schema; the configuration must have the same mode.
+        new_name: generates physical names.
 
     Raises:
-        InvalidTableError: the table's own mapping is not sound.
+        InvalidTableError: the table's own mapping is not valid.
     """
     if not after.is_mapped:
         return replace(after, schema=strip_mapping(after.schema))
-    _require_sound(before)
+    _require_valid(before)
     kept = _keep_known(before.schema, after.schema)
     assert isinstance(kept, StructType)
     after = replace(after, schema=kept)
@@ -119,24 +120,24 @@ def assign_added(
 def assign_overwritten(
     before: TableColumns, after: TableColumns, new_name: NewName = random_physical_name
 ) -> TableColumns:
-    """The columns after the schema was replaced by that of other data.
+    """Assign a mapping after the schema was replaced by the schema of other data.
 
-    As in delta-spark, a column that has the path and the type of one before goes on as that column, with
-    its id and physical name, so that readers of the old schema understand the new files. A nullable
-    column that becomes NOT NULL, at any level, is another. All others are new, and ids are never reused.
+    As in delta-spark, a column with the path and type of a previous column keeps that column's id and
+    physical name, so that readers of the old schema can read the new files. A nullable column that becomes
+    NOT NULL, at any level, is a new column. All other columns are new, and ids are never reused.
 
     Args:
-        before: the table.
-        after: with the new schema, whose own mapping entries do not count.
-        new_name: gives physical names.
+        before: the table's columns.
+        after: the columns with the new schema, whose own mapping entries are ignored.
+        new_name: generates physical names.
 
     Raises:
-        InvalidTableError: the table's own mapping is not sound.
+        InvalidTableError: the table's own mapping is not valid.
     """
     if not after.is_mapped:
         return replace(after, schema=strip_mapping(after.schema))
 
-    _require_sound(before)
+    _require_valid(before)
 
     def continued(path: Path, field: StructField) -> StructField:
         known = _at(before.schema, path)
@@ -152,10 +153,10 @@ def assign_overwritten(
 
 
 def assign_nested_ids(columns: TableColumns) -> TableColumns:
-    """The same columns, with ids for all that is in arrays and maps; those that there are stay.
+    """Assign ids to array elements and map keys and values; existing ids stay.
 
-    The other functions here do so by themselves where `delta.enableIcebergCompatV2` (or V3) is true; this
-    is for the commit that enables it.
+    The other functions of this module call it where `delta.enableIcebergCompatV2` (or V3) is true; call it
+    directly in the commit that enables the property.
     """
     next_id = _Counter(max_column_id(columns))
 
@@ -174,18 +175,18 @@ def assign_nested_ids(columns: TableColumns) -> TableColumns:
 
 
 def strip_mapping(schema: StructType) -> StructType:
-    """The schema without ids and physical names."""
+    """The schema without column mapping entries."""
     return transform_fields(schema, lambda _, field: without_metadata(field, MAPPING_KEYS))
 
 
-def _require_sound(before: TableColumns) -> None:
-    """Refuse a table whose columns lack a mapping: a new name would hide the values that files have."""
+def _require_valid(before: TableColumns) -> None:
+    """Refuse a table whose columns lack a mapping: new names would hide the values in existing files."""
     configuration = {MAX_ID_KEY: str(max_column_id(before)), **before.configuration}
     check_mapping(replace(before, configuration=configuration))
 
 
 class _Counter:
-    """Ids, each one above the one before."""
+    """A counter of column ids."""
 
     def __init__(self, highest: int) -> None:
         self.highest = highest
@@ -194,13 +195,13 @@ class _Counter:
         """The next id.
 
         Raises:
-            SchemaError: ids have 32 bits, and all are used.
+            SchemaError: all 32-bit ids are used.
         """
         if self.highest >= _LARGEST_ID:
             raise SchemaError(
-                "The table has no column ids left",
-                cause=f"Ids have 32 bits, and {self.highest} was given already",
-                fix="Copy the rows into a new table",
+                "The table has no column ids left.",
+                cause=f"Ids have 32 bits, and {self.highest} is already assigned.",
+                fix="Copy the rows into a new table.",
             )
         self.highest += 1
         return self.highest
@@ -209,7 +210,7 @@ class _Counter:
 def _assigned(
     columns: TableColumns, highest: int, name_of: Callable[[Path, StructField], str]
 ) -> TableColumns:
-    """Ids and names for the fields that lack them, parents first, then ids within arrays and maps."""
+    """Assign ids and names to fields that lack them, parents first, then ids within arrays and maps."""
     next_id = _Counter(highest)
 
     def completed(path: Path, field: StructField) -> StructField:
@@ -230,7 +231,7 @@ def _assigned(
 
 
 def _keep_known(before: DataType | None, after: DataType) -> DataType:
-    """`after`, where fields that are not in the same place of `before` have lost their mapping."""
+    """`after` without the mapping entries of fields that are not in the same struct of `before`."""
     match after:
         case StructType():
             known: dict[tuple[object, object], StructField] = {}
@@ -238,7 +239,7 @@ def _keep_known(before: DataType | None, after: DataType) -> DataType:
                 known = {_identity(field): field for field in before if NAME_KEY in field.metadata}
             fields = []
             for field in after:
-                # Taken out, so that a copy of a field is not that field.
+                # Removed from the candidates, so that a copy of a field is a new field.
                 same = known.pop(_identity(field), None)
                 kept = field if same is not None else without_metadata(field, MAPPING_KEYS)
                 inner = _keep_known(None if same is None else same.data_type, field.data_type)
@@ -270,7 +271,7 @@ def _at(schema: StructType, path: Path) -> StructField | None:
 
 
 def _fits(before: DataType, after: DataType) -> bool:
-    """Whether types are the same but for parts that may be null now and could not before."""
+    """Whether the types are equal, except that parts may have become nullable."""
     match before, after:
         case StructType(), StructType():
             return len(before.fields) == len(after.fields) and all(
@@ -291,7 +292,7 @@ def _fits(before: DataType, after: DataType) -> bool:
 
 
 def _nested_paths(data_type: DataType) -> Iterator[Path]:
-    """`element`, `key` and `value`, as deep as arrays and maps go without a struct between them."""
+    """Paths of `element`, `key` and `value` through nested arrays and maps, up to the next struct."""
     parts: tuple[tuple[str, DataType], ...] = ()
     match data_type:
         case ArrayType():

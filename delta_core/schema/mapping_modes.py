@@ -1,9 +1,12 @@
-"""Which changes of the column mapping mode there may be, and what each does to a table's columns.
+"""Changes of the column mapping mode: the allowed changes, and their effect on a table's columns.
 
-As in delta-spark: a new table takes any mode; a table with files goes from `none` to `name` without a file
-being touched, since its files have the names already; from `none` to `id` and between `name` and `id` it
-does not go, as its files lack what the other mode looks for or as readers of old versions would; back to
-`none` it goes by writing every file anew.
+As in delta-spark:
+
+- A new table can have any mode.
+- A table with files can change from `none` to `name` without a rewrite, since its files have the names.
+- It cannot change from `none` to `id`, or between `name` and `id`: its files lack the ids, or readers of old
+  versions rely on the first mode.
+- It can change back to `none` by rewriting every file.
 """
 
 from __future__ import annotations
@@ -21,86 +24,86 @@ from delta_core.schema.table_columns import TableColumns
 _NEEDS_MAPPING = ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
 
 
-def parse_mode(text: str) -> ColumnMappingMode:
-    """The mode that a user writes, in any case.
+def parse_mode(value: str) -> ColumnMappingMode:
+    """Parse a mode in a user's input, in any case.
 
     Raises:
-        InvalidTablePropertyError: there is no such mode.
+        InvalidTablePropertyError: the mode does not exist.
     """
     try:
-        return ColumnMappingMode(text.strip().lower())
+        return ColumnMappingMode(value.strip().lower())
     except ValueError:
         raise InvalidTablePropertyError(
-            f"The table property {MODE_KEY} cannot be {text!r}",
-            cause="There are the modes none, name and id",
-            fix="Use name",
+            f"The table property {MODE_KEY} cannot be {value!r}.",
+            cause="The supported modes: none, name and id.",
+            fix="Use name.",
         ) from None
 
 
-def change_mode(columns: TableColumns, wanted: ColumnMappingMode) -> TableColumns:
-    """The columns of an existing table in another mode, as far as its files allow it.
+def change_mode(columns: TableColumns, mode: ColumnMappingMode) -> TableColumns:
+    """Change the mode of an existing table, as far as its files allow it.
 
-    From `none` to `name` every column gets an id, and its own name as its physical name. The mode that the
-    table has changes nothing. A new table's mode is for `mapping_assignment.assign_new`.
+    From `none` to `name` every column gets an id, and its own name as its physical name. The current mode
+    changes nothing. For a new table use `mapping_assignment.assign_new`.
 
     Raises:
-        InvalidTablePropertyError: the files would have to be written anew, or cannot be used.
+        InvalidTablePropertyError: the change would need a rewrite of the files, or is not possible.
         InvalidTableError: see `mapping_assignment.assign_existing`.
     """
     current = columns.mode
-    if current is wanted:
+    if current is mode:
         return columns
-    if current is ColumnMappingMode.NONE and wanted is ColumnMappingMode.NAME:
+    if current is ColumnMappingMode.NONE and mode is ColumnMappingMode.NAME:
         return assign_existing(columns)
-    if wanted is ColumnMappingMode.NONE:
-        cause = "The files have physical names, and without the mapping columns would not be found in them"
-        fix = "Drop the feature columnMapping, which writes every file anew"
+    if mode is ColumnMappingMode.NONE:
+        cause = "The files have physical names; without the mapping, columns would not be found in the files."
+        fix = "Drop the feature columnMapping, which rewrites every file."
     elif current is ColumnMappingMode.NONE:
-        cause = "The mode id finds columns by ids in the files, and the table's files have none"
-        fix = "Use the mode name, or copy the rows into a new table with the mode id"
+        cause = "The mode id finds columns by ids in the files, and the table's files have no ids."
+        fix = "Use the mode name, or copy the rows into a new table with the mode id."
     else:
-        cause = "Readers of the table rely on the mode that it was given first"
-        fix = "Copy the rows into a new table that has the other mode"
+        cause = "Readers of the table rely on its first mode."
+        fix = "Copy the rows into a new table that has the other mode."
     raise InvalidTablePropertyError(
-        f"The column mapping mode cannot change from {current} to {wanted}", cause=cause, fix=fix
+        f"The column mapping mode cannot change from {current} to {mode}.", cause=cause, fix=fix
     )
 
 
 def require_mode_kept(before: TableColumns, after: TableColumns) -> None:
-    """Check that a change of properties leaves the mapping's own properties as they are.
+    """Check that a change of properties does not change the properties of the column mapping.
 
-    For whoever takes properties from a user: the mode changes through `change_mode` alone, and the highest
-    id is no user's to set.
+    For operations that set properties from a user: only `change_mode` changes the mode, and users cannot set
+    the highest id.
 
     Raises:
-        InvalidTablePropertyError: the mode, or the highest id, differs.
+        InvalidTablePropertyError: the mode or the highest id differs.
     """
     if ColumnMapping.of(after.configuration).mode is not before.mode:
         change_mode(before, ColumnMapping.of(after.configuration).mode)
         raise InvalidTablePropertyError(
-            f"The table property {MODE_KEY} is not set by itself",
-            cause="Every column gets an id and a physical name in the same commit",
-            fix="Enable column mapping with the operation for it",
+            f"The table property {MODE_KEY} cannot be set alone.",
+            cause="Every column must get an id and a physical name in the same commit.",
+            fix="Enable column mapping with the operation for it.",
         )
     if before.configuration.get(MAX_ID_KEY) != after.configuration.get(MAX_ID_KEY):
         raise InvalidTablePropertyError(
-            f"The table property {MAX_ID_KEY} cannot be set",
-            cause="It counts the ids that columns were given",
-            fix="Leave it out",
+            f"The table property {MAX_ID_KEY} cannot be set.",
+            cause="It is the counter of column ids, which writers maintain.",
+            fix="Leave it out.",
         )
 
 
 def remove_mapping(columns: TableColumns) -> TableColumns:
-    """The columns without a mapping, for a commit that writes every live file anew.
+    """Remove the column mapping, for a commit that rewrites every live file.
 
-    The caller rewrites each file from physical to logical names, its statistics and partition values too,
-    in the commit that takes this schema; none that is left would be read correctly.
+    In the same commit the caller rewrites each file, its statistics and its partition values from physical to
+    logical names. A file that is not rewritten would be misread.
 
     Returns:
-        The schema without ids and physical names, the configuration without the mapping's properties.
+        The schema without ids and physical names, and the configuration without the mapping's properties.
 
     Raises:
-        SchemaEvolutionError: a column has a name that only a mapping allows.
+        SchemaEvolutionError: a column has a name that is only allowed with column mapping.
         InvalidTablePropertyError: Iceberg compatibility is enabled, which needs the mapping.
     """
     if not columns.is_mapped:
@@ -108,16 +111,16 @@ def remove_mapping(columns: TableColumns) -> TableColumns:
     needed = [key for key in _NEEDS_MAPPING if columns.is_enabled(key)]
     if needed:
         raise InvalidTablePropertyError(
-            f"The column mapping cannot be removed while {needed[0]} is true",
-            cause="Iceberg compatibility finds columns by their ids",
-            fix=f"Set {needed[0]} to false first",
+            f"The column mapping cannot be removed while {needed[0]} is true.",
+            cause="Iceberg compatibility finds columns by their ids.",
+            fix=f"Set {needed[0]} to false first.",
         )
     illegal = [path for path, field in walk_fields(columns.schema) if set(field.name) & ILLEGAL_CHARACTERS]
     if illegal:
         raise SchemaEvolutionError(
-            f"The column mapping cannot be removed: {', '.join(map(shown, illegal))} cannot be in files",
-            cause="Without a mapping names hold none of the characters ' ,;{}()\\n\\t='",
-            fix="Rename these columns first",
+            f"The column mapping cannot be removed: files cannot contain {', '.join(map(shown, illegal))}.",
+            cause="Without column mapping, names cannot contain any of the characters ' ,;{}()\\n\\t='.",
+            fix="Rename these columns first.",
         )
     configuration = {k: v for k, v in columns.configuration.items() if k not in (MODE_KEY, MAX_ID_KEY)}
     return replace(columns, schema=strip_mapping(columns.schema), configuration=configuration).validated()

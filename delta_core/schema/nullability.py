@@ -1,4 +1,4 @@
-"""Nulls where there must be none, at any depth of structs, arrays and maps."""
+"""Search for nulls in non-nullable fields, elements and values, at any depth of structs, arrays and maps."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pyarrow.compute as pc
 
 from delta_core.schema.arrow import is_list_like
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
-from delta_core.schema.variant_parts import VARIANT_PARTS
+from delta_core.schema.variant_parts import VARIANT_STRUCT
 
 Rows: TypeAlias = "npt.NDArray[np.int64]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NullViolation:
-    """Nulls found in one place that must not have them.
+    """The nulls of one non-nullable field, element or value.
 
     Attributes:
-        column: dotted path of the column, with `element`, `key` and `value` for what is in arrays and maps.
-        num_rows: rows with a null there.
+        column: dotted path of the column, with `element`, `key` and `value` for arrays and maps.
+        num_rows: number of rows with such a null.
         first_row: index of the first such row.
     """
 
@@ -34,20 +34,21 @@ class NullViolation:
 
 
 def find_null_violations(schema: StructType, data: pa.Table | pa.RecordBatch) -> list[NullViolation]:
-    """Every place of `schema` that must not be null and is in `data`.
+    """The nulls in `data` where `schema` does not allow them.
 
-    A field is null where the struct that it is in is null, as in delta-spark, which would neither change nor
-    compact a file with such a row. What is in an array or map only counts where that is not null, and so do
-    the fields of structs there. Columns are found by exact name; columns that `data` lacks are not looked at.
+    A field counts as null where its struct is null, as in delta-spark, which would neither update nor compact
+    a file with such a row. Elements of arrays and maps are only checked where the array or map is not null;
+    the same applies to the fields of structs in them. Columns are found by exact name; columns that `data`
+    lacks are not checked.
     """
-    found: list[NullViolation] = []
+    violations: list[NullViolation] = []
     present = set(data.schema.names)
     for field in schema:
         if field.name in present and _may_violate(field.data_type, nullable=field.nullable):
             column = data.column(field.name)
             chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-            found += _in_column(field.data_type, field.nullable, chunks, field.name)
-    return found
+            violations += _in_column(field.data_type, field.nullable, chunks, field.name)
+    return violations
 
 
 def _in_column(data_type: DataType, nullable: bool, chunks: list[pa.Array], name: str) -> list[NullViolation]:
@@ -87,15 +88,15 @@ def _nulls(
     hidden: pa.Array | None = None,
     rows: Rows | None = None,
 ) -> Iterator[tuple[str, Rows]]:
-    """Each place with nulls, and the rows that have them, ascending.
+    """Each path with nulls, and the rows that have them, ascending.
 
     Args:
-        data_type: of the values.
+        data_type: the type of the values.
         array: the values.
-        path: of the place.
+        path: the path of the values.
         nullable: whether the values may be null.
-        hidden: which values are below a null, and do not count.
-        rows: the row that each value belongs to; None where there is one for each row.
+        hidden: a mask of values within a null, which are not checked.
+        rows: the row that each value belongs to; None where there is one value per row.
     """
     if not nullable and (array.null_count or array.type == pa.null()):
         nulls = pc.is_null(array)
@@ -107,8 +108,8 @@ def _nulls(
     match data_type:
         case StructType() if pa.types.is_struct(array.type):
             own = None
-            # The parts of a variant are of a value, not columns that anybody could fill.
-            if rows is not None or data_type is VARIANT_PARTS:
+            # The fields of a variant's struct form one value; they are not columns that could be null.
+            if rows is not None or data_type is VARIANT_STRUCT:
                 own = pc.is_null(array) if hidden is None else pc.or_(pc.is_null(array), hidden)
             names = {child.name for child in array.type.fields}
             for child in data_type:
@@ -156,12 +157,12 @@ def _nulls(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Inner:
-    """What is in the arrays or maps of an Arrow array.
+    """The elements of the arrays or maps in an Arrow array.
 
     Attributes:
-        start, length: where it lies among the array's own values, which know nothing of a slice.
+        start, length: their range among the array's child values, which ignore the slice of the array.
         rows: the row that each value belongs to.
-        hidden: which values are below a null.
+        hidden: a mask of values within a null.
     """
 
     start: int
@@ -173,17 +174,17 @@ class _Inner:
     def of(cls, array: pa.Array, hidden: pa.Array | None, rows: Rows | None) -> _Inner:
         offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
         parents = np.repeat(np.arange(len(array), dtype=np.int64), np.diff(offsets))
-        gone = pc.is_null(array).to_numpy(zero_copy_only=False)
+        absent = pc.is_null(array).to_numpy(zero_copy_only=False)
         if hidden is not None:
-            gone = gone | hidden.to_numpy(zero_copy_only=False)
+            absent = absent | hidden.to_numpy(zero_copy_only=False)
         start = int(offsets[0]) if len(offsets) else 0
         return cls(
             start=start,
             length=len(parents),
             rows=parents if rows is None else rows[parents],
-            hidden=pa.array(gone[parents]),
+            hidden=pa.array(absent[parents]),
         )
 
     def part(self, values: pa.Array) -> pa.Array:
-        """Those of the array's own values that belong to it."""
+        """The part of the child values that belongs to the array."""
         return values.slice(self.start, self.length)

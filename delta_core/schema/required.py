@@ -1,7 +1,7 @@
-"""Nulls below nulls: a required field of a struct that is null itself.
+"""Removal of nulls in non-nullable fields of structs that are null themselves.
 
-Arrow marks such a field null or not, as it happens, and its Parquet writer refuses it marked. What is below a
-null is never written, so the mark can go.
+Arrow may or may not mark such a field as null, and its Parquet writer refuses the mark. Values within a null
+struct are never written, so the mark can be removed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from delta_core.schema.conversion import null_mask
 
 
 def has_required_fields(data_type: pa.DataType) -> bool:
-    """Whether a struct with a field that must not be null is anywhere in the type."""
+    """Whether the type contains a struct with a non-nullable field, at any level."""
     if pa.types.is_struct(data_type):
         return any(not f.nullable or has_required_fields(f.type) for f in data_type.fields)
     if pa.types.is_map(data_type):
@@ -22,10 +22,10 @@ def has_required_fields(data_type: pa.DataType) -> bool:
 
 
 def without_hidden_nulls(array: pa.Array) -> pa.Array:
-    """The array with no field of a struct marked null that must not be. Values are not copied.
+    """The array without null marks in non-nullable fields of structs. Values are not copied.
 
     Args:
-        array: whose required fields are null only below a null (`find_null_violations` finds none).
+        array: its non-nullable fields are null only within a null (`find_null_violations` finds none).
     """
     kind = array.type
     if pa.types.is_struct(kind):
@@ -49,7 +49,7 @@ def _nested(array: pa.Array) -> pa.Array:
         )
     else:
         entries = _nested(array.values)
-    # `keys`, `items` and `values` know nothing of the offset; the buffers do neither.
+    # `keys`, `items` and `values` ignore the array's offset, as the buffers do.
     return pa.Array.from_buffers(
         kind, len(array), array.buffers()[:2], array.null_count, array.offset, [entries]
     )

@@ -1,4 +1,4 @@
-"""`TableColumns`: the part of a table's metadata that a change of columns reads and may change."""
+"""`TableColumns`: the parts of a table's metadata that a change of columns reads and may change."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from delta_core.schema.types import StructType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumns:
-    """Schema, partition columns and properties of a table, which a change of columns keeps in step.
+    """The schema, partition columns and properties of a table, which a change of columns keeps consistent.
 
-    A caller takes the three from the `metaData` action and puts the changed three back into it, all of them:
-    a rename changes partition columns and properties too.
+    A caller takes the three from the `metaData` action and stores all three back: a rename also changes
+    partition columns and properties.
 
     Attributes:
         schema: the table's schema.
@@ -32,7 +32,7 @@ class TableColumns:
         """The column mapping mode.
 
         Raises:
-            InvalidTableError: the property has no such mode.
+            InvalidTableError: the property has another value than the modes.
         """
         return ColumnMapping.of(self.configuration).mode
 
@@ -42,14 +42,14 @@ class TableColumns:
         return self.mode is not ColumnMappingMode.NONE
 
     def is_enabled(self, key: str) -> bool:
-        """Whether a property is set to true; any other text is not."""
+        """Whether a property is set to true; any other value counts as false."""
         return self.configuration.get(key, "false").strip().lower() == "true"
 
     def validated(self, *, before: TableColumns | None = None) -> TableColumns:
-        """The same, once its names and partition columns have been checked.
+        """The same columns, after a check of names and partition columns.
 
         Args:
-            before: what the table had, whose names stay allowed; None for a table that there was not.
+            before: the table's previous columns, whose names stay allowed; None for a new table.
 
         Raises:
             SchemaError: see `evolution.validate_schema`.

@@ -1,4 +1,4 @@
-"""`TableSchema`: what an open table answers when asked for its schema."""
+"""`TableSchema`: the schema of an open table, with conversions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which types a writer may widen, and the record of it (PROTOCOL.md, "Type Widening").
+"""The type changes that a writer may make, and their record (PROTOCOL.md, "Type Widening").
 
-Readers meet what other writers did and take more than this: see `table_features.type_widening.widens`.
+Readers must accept more type changes, made by other writers: see `table_features.type_widening.widens`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from delta_core.schema.types import (
 ENABLED_KEY = "delta.enableTypeWidening"
 
 _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
-# Integral digits that the protocol asks of a decimal that takes over from the type.
+# The integral digits that the protocol requires of a decimal that replaces the type.
 _DIGITS: Mapping[DataType, int] = {BYTE: 10, SHORT: 10, INTEGER: 10, LONG: 20}
 
 
@@ -44,8 +44,8 @@ class TypeChange:
     """One change of a type.
 
     Attributes:
-        path: of the struct field that records it.
-        field_path: `element`, `key` and `value` from there to what changed; empty for the field itself.
+        path: the path of the struct field that records it.
+        field_path: `element`, `key` and `value` from the field to the changed type; empty for the field.
         before, after: the types.
     """
 
@@ -56,12 +56,12 @@ class TypeChange:
 
 
 def may_widen(before: DataType, after: DataType, *, iceberg: bool = False) -> bool:
-    """Whether a writer may make a column of the first type one of the second; false for equal types.
+    """Whether a writer may change a column from `before` to `after`; false for equal types.
 
     Args:
         before, after: the types.
-        iceberg: the protocol lists one of the features for Iceberg compatibility: only what Iceberg V2
-            knows of too.
+        iceberg: whether the protocol lists a feature for Iceberg compatibility, so that only changes that
+            Iceberg V2 supports are allowed.
     """
     if isinstance(before, DecimalType) and isinstance(after, DecimalType):
         scale = after.scale - before.scale
@@ -78,11 +78,11 @@ def may_widen(before: DataType, after: DataType, *, iceberg: bool = False) -> bo
     return (before in (BYTE, SHORT, INTEGER) and after == DOUBLE) or (before, after) == (DATE, TIMESTAMP_NTZ)
 
 
-def may_widen_by_itself(before: DataType, after: DataType, *, iceberg: bool = False) -> bool:
-    """Whether merging a schema may widen a column without anyone naming it.
+def may_widen_implicitly(before: DataType, after: DataType, *, iceberg: bool = False) -> bool:
+    """Whether merging a schema may widen a column implicitly.
 
-    As in delta-spark: whole numbers do not turn into floating-point numbers or decimals by themselves,
-    which is what one row too odd would do to a table.
+    As in delta-spark, integers are not widened to floating-point numbers or decimals implicitly: a single
+    unusual row could otherwise change the type of the column.
     """
     if before in _INTEGERS and after not in _INTEGERS:
         return False
@@ -92,25 +92,25 @@ def may_widen_by_itself(before: DataType, after: DataType, *, iceberg: bool = Fa
 def record_type_changes(before: StructType, after: StructType) -> StructType:
     """The changed schema, with every change of a primitive type added to the record of its column.
 
-    The record of a field that stays is kept, and what is new comes behind it. Fields are matched by name,
-    so a change that renames must not change types too. A `void` that became something is no widening, and
-    no file has a value of it: it is not recorded.
+    Existing records are kept, and new changes are appended. Fields are matched by name, so a change that
+    renames must not change types as well. A change from `void` is not recorded: it is not a type widening,
+    and no file has a value of the type.
     """
     changes: dict[Path, list[TypeChange]] = {}
     for change in type_changes(before, after):
         changes.setdefault(change.path, []).append(change)
 
     def recorded(path: Path, field: StructField) -> StructField:
-        found = changes.get(path)
-        if not found:
+        added = changes.get(path)
+        if not added:
             return field
-        return with_metadata(field, {TYPE_CHANGES_KEY: [*_recorded(path, field), *map(_entry, found)]})
+        return with_metadata(field, {TYPE_CHANGES_KEY: [*_recorded(path, field), *map(_entry, added)]})
 
     return transform_fields(after, recorded) if changes else after
 
 
 def type_changes(before: StructType, after: StructType) -> Iterator[TypeChange]:
-    """What primitive types differ between two schemas, fields being matched by name; not what was `void`."""
+    """The changes of primitive types between two schemas, except from `void`; fields match by name."""
     known = {_folded(path): field for path, field in walk_fields(before)}
     for path, field in walk_fields(after):
         old = known.get(_folded(path))
@@ -122,7 +122,7 @@ def type_changes(before: StructType, after: StructType) -> Iterator[TypeChange]:
 def recorded_type_changes(schema: StructType) -> Iterator[TypeChange]:
     """All changes that the schema records, oldest first for each column.
 
-    For whoever checks what an added feature asks of them, such as Iceberg compatibility.
+    For checks of features with requirements on type changes, such as Iceberg compatibility.
 
     Raises:
         SchemaError: a record cannot be read.
@@ -138,7 +138,7 @@ def without_type_changes(schema: StructType) -> StructType:
 
 
 def _changes(before: DataType, after: DataType, path: Path) -> Iterator[tuple[Path, DataType, DataType]]:
-    """Down to the next struct, whose fields have records of their own."""
+    """The changes down to the next struct, whose fields have their own records."""
     match before, after:
         case ArrayType(), ArrayType():
             yield from _changes(before.element_type, after.element_type, (*path, "element"))
@@ -162,14 +162,14 @@ def _entry(change: TypeChange) -> dict[str, str]:
 def _recorded(path: Path, field: StructField) -> list[Mapping[str, Any]]:
     entries = field.metadata.get(TYPE_CHANGES_KEY) or []
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-        raise _unreadable(path, f"{TYPE_CHANGES_KEY} is {entries!r}")
+        raise _unreadable(path, f"{TYPE_CHANGES_KEY} is {entries!r}.")
     return entries
 
 
 def _parsed(path: Path, entry: Mapping[str, Any]) -> TypeChange:
     before, after, inner = entry.get("fromType"), entry.get("toType"), entry.get("fieldPath", "")
     if not (isinstance(before, str) and isinstance(after, str) and isinstance(inner, str)):
-        raise _unreadable(path, f"an entry of it is {dict(entry)!r}")
+        raise _unreadable(path, f"An entry of the record is {dict(entry)!r}.")
     return TypeChange(
         path=path,
         field_path=tuple(inner.split(".")) if inner else (),
@@ -180,7 +180,7 @@ def _parsed(path: Path, entry: Mapping[str, Any]) -> TypeChange:
 
 def _unreadable(path: Path, cause: str) -> SchemaError:
     return SchemaError(
-        f"The record of type changes of column {shown(path)} cannot be read",
+        f"The record of type changes of column {shown(path)} cannot be read.",
         cause=cause,
-        fix="Restore a version of the table whose schema is right",
+        fix="Restore a version of the table with a valid schema.",
     )

@@ -1,4 +1,4 @@
-"""Delta's type system as values (PROTOCOL.md, "Schema Serialization Format")."""
+"""The types of Delta as Python values (PROTOCOL.md, "Schema Serialization Format")."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructField:
-    """One field. `metadata` holds the protocol's per-column entries (column mapping, invariants, ...)."""
+    """One field. `metadata` has the protocol's per-column entries (column mapping, invariants, ...)."""
 
     name: str
     data_type: DataType
@@ -98,7 +98,7 @@ class StructType:
         return tuple(f.name for f in self.fields)
 
     def find(self, name: str) -> StructField | None:
-        """The field of that name, compared without case as Delta does; None when absent."""
+        """The field with this name, without regard to case, as in Delta; None when it does not exist."""
         folded = name.casefold()
         return next((f for f in self.fields if f.name.casefold() == folded), None)
 

@@ -1,6 +1,6 @@
-"""Variants as the struct of their two byte strings: what data may come as for a column of variants.
+"""Variants as structs of two binary fields, a form in which data for variant columns may be written.
 
-PROTOCOL.md, "Variant data in Parquet": `metadata` and `value`, both binary.
+PROTOCOL.md, "Variant data in Parquet": the fields are `metadata` and `value`, both binary.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from delta_core.schema.types import (
     StructType,
 )
 
-VARIANT_PARTS = StructType(
+VARIANT_STRUCT = StructType(
     (
         StructField(name="metadata", data_type=BINARY, nullable=False),
         StructField(name="value", data_type=BINARY, nullable=False),
     )
 )
-"""A variant, as a struct."""
+"""A variant as a struct."""
 
 
-def has_parts(data_type: DataType) -> bool:
-    """Whether a struct has what a variant is made of, and nothing else."""
+def is_variant_struct(data_type: DataType) -> bool:
+    """Whether the type is a struct with exactly the two binary fields of a variant."""
     return (
         isinstance(data_type, StructType)
         and sorted(field.name.casefold() for field in data_type) == ["metadata", "value"]
@@ -36,7 +36,7 @@ def has_parts(data_type: DataType) -> bool:
 
 
 def has_variants(data_type: DataType) -> bool:
-    """Whether a type is a variant or has one in it."""
+    """Whether a type is a variant or contains one."""
     match data_type:
         case StructType():
             return any(has_variants(field.data_type) for field in data_type)
@@ -47,33 +47,38 @@ def has_variants(data_type: DataType) -> bool:
     return data_type == VARIANT
 
 
-def in_parts(data_type: DataType) -> DataType:
-    """The type with structs in place of variants, wherever they are in it."""
+def with_variant_structs(data_type: DataType) -> DataType:
+    """The type with structs in place of variants, at all levels."""
     match data_type:
         case StructType():
             return schema_in_parts(data_type)
         case ArrayType():
-            return replace(data_type, element_type=in_parts(data_type.element_type))
+            return replace(data_type, element_type=with_variant_structs(data_type.element_type))
         case MapType():
             return replace(
-                data_type, key_type=in_parts(data_type.key_type), value_type=in_parts(data_type.value_type)
+                data_type,
+                key_type=with_variant_structs(data_type.key_type),
+                value_type=with_variant_structs(data_type.value_type),
             )
-    return VARIANT_PARTS if data_type == VARIANT else data_type
+    return VARIANT_STRUCT if data_type == VARIANT else data_type
 
 
 def schema_in_parts(schema: StructType) -> StructType:
-    """`in_parts` of a schema."""
-    return StructType(tuple(replace(field, data_type=in_parts(field.data_type)) for field in schema))
+    """`with_variant_structs` for a schema."""
+    return StructType(
+        tuple(replace(field, data_type=with_variant_structs(field.data_type)) for field in schema)
+    )
 
 
 def as_the_table_has_them(table: StructType, data: StructType) -> StructType:
-    """The data's schema, in which a variant and its parts are each what the table has in that place.
+    """The data's schema, with variants and variant structs converted to what the table has in their place.
 
-    Most data is not marked, and the table knows; a column that the table lacks is what the data says.
+    Most data has no mark for variants, so the table's type decides. A column that the table lacks keeps the
+    data's type.
     """
-    found = _matched(table, data)
-    assert isinstance(found, StructType)
-    return found
+    matched = _matched(table, data)
+    assert isinstance(matched, StructType)
+    return matched
 
 
 def _matched(table: DataType, data: DataType) -> DataType:
@@ -96,6 +101,6 @@ def _matched(table: DataType, data: DataType) -> DataType:
                 key_type=_matched(table.key_type, data.key_type),
                 value_type=_matched(table.value_type, data.value_type),
             )
-    if table == VARIANT and has_parts(data):
+    if table == VARIANT and is_variant_struct(data):
         return VARIANT
-    return VARIANT_PARTS if data == VARIANT and has_parts(table) else data
+    return VARIANT_STRUCT if data == VARIANT and is_variant_struct(table) else data

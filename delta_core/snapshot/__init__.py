@@ -1,1 +1,1 @@
-"""A table at one version, and its history."""
+"""Snapshots: a table at one version. Also the table's history."""

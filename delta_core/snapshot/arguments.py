@@ -1,4 +1,4 @@
-"""What callers of an open table may write for a time, for names and for a limit."""
+"""Parsing of arguments of an open table: times, names, limits and shards."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from delta_core.errors import ConfigurationError
 from delta_core.snapshot.commit_time import whole_number
 
 Instant = int | datetime | str
-"""A time: milliseconds since 1970 (UTC), or a `datetime` or a text of ISO 8601 with its zone."""
+"""A time: milliseconds since 1970 (UTC), or a `datetime` or an ISO 8601 string with a time zone."""
 
 _TIME_FIX = (
-    "Pass whole milliseconds since 1970 (UTC), or a datetime or a text with a zone: '2026-01-31T12:00:00Z'."
+    "Pass whole milliseconds since 1970 (UTC), or a datetime or a string with a time zone such as "
+    "'2026-01-31T12:00:00Z'."
 )
 
 _LARGEST_BYTES = 2**63 - 1
@@ -23,11 +24,11 @@ def epoch_ms(when: Instant | None, *, up: bool = False) -> int | None:
     """The time in milliseconds since 1970 (UTC); None stays None.
 
     Args:
-        when: a whole number is taken as it is.
-        up: whether a `datetime` between two milliseconds is the later one: where a range begins.
+        when: the time. Whole numbers are taken as milliseconds.
+        up: round a `datetime` between two milliseconds up, as for the start of a range.
 
     Raises:
-        ConfigurationError: a `datetime` or a text without a zone, or what is no time.
+        ConfigurationError: a `datetime` or a string without a time zone, or an invalid time.
     """
     if isinstance(when, str):
         when = _of_string(when, what="timestamp_ms")
@@ -35,32 +36,34 @@ def epoch_ms(when: Instant | None, *, up: bool = False) -> int | None:
         since_epoch = None if when.utcoffset() is None else when - _EPOCH
         if since_epoch is None:
             raise ConfigurationError(
-                f"The time {when.isoformat()} has no zone.",
-                cause="The same text is another instant in every zone, and the log has instants.",
-                fix="Pass one with a zone, such as datetime(2026, 1, 31, tzinfo=UTC).",
+                f"The time {when.isoformat()} has no time zone.",
+                cause="Without a time zone it is ambiguous, since the log has times in UTC.",
+                fix="Pass a time with a time zone, such as datetime(2026, 1, 31, tzinfo=UTC).",
             )
         millisecond = timedelta(milliseconds=1)
         return -(-since_epoch // millisecond) if up else since_epoch // millisecond
     return whole_number(when, what="timestamp_ms", fix=_TIME_FIX)
 
 
-def _of_string(text: str, *, what: str) -> datetime:
+def _of_string(value: str, *, what: str) -> datetime:
     try:
-        return datetime.fromisoformat(text)
+        return datetime.fromisoformat(value)
     except ValueError:
         raise ConfigurationError(
-            f"The {what} cannot be {text!r}.", cause="The text is no time of ISO 8601.", fix=_TIME_FIX
+            f"The {what} cannot be {value!r}.",
+            cause="The string is not a valid time in ISO 8601.",
+            fix=_TIME_FIX,
         ) from None
 
 
 def version_or_time(version: Instant | None, timestamp_ms: Instant | None) -> tuple[int | None, int | None]:
-    """A version and a time as they were given, where a `datetime` or a text for the version is a time.
+    """The version and the time of two arguments. A `datetime` or a string as version counts as the time.
 
     Returns:
-        The version, still to be checked, and the time in milliseconds since 1970 (UTC).
+        The version, not yet checked, and the time in milliseconds since 1970 (UTC).
 
     Raises:
-        ConfigurationError: two times, or what `epoch_ms` refuses.
+        ConfigurationError: two times were given, or a time is invalid; see `epoch_ms`.
     """
     if not isinstance(version, datetime | str):
         return version, epoch_ms(timestamp_ms)
@@ -74,37 +77,37 @@ def version_or_time(version: Instant | None, timestamp_ms: Instant | None) -> tu
 
 
 def name_list(names: Iterable[str] | str | None, *, what: str = "columns") -> Sequence[str] | None:
-    """The names; a text is one name, never its letters. None stays None.
+    """The names as a list. A string counts as one name. None stays None.
 
     Raises:
-        ConfigurationError: they are no texts.
+        ConfigurationError: a name is not a string.
     """
     if names is None or isinstance(names, str):
         return None if names is None else [names]
-    found = list(names) if isinstance(names, Iterable) else [names]
-    for name in found:
+    listed = list(names) if isinstance(names, Iterable) else [names]
+    for name in listed:
         if not isinstance(name, str):
             raise ConfigurationError(
                 f"The {what} cannot be {names!r}.",
                 cause=f"{name!r} is of type {type(name).__name__}.",
                 fix="Pass names of columns, such as ['day', 'country'].",
             )
-    return found
+    return listed
 
 
-def of_shard(shard: object) -> tuple[int, int]:
-    """A reader's number and how many there are.
+def parse_shard(shard: object) -> tuple[int, int]:
+    """The index of a reader and the number of readers.
 
     Raises:
-        ConfigurationError: it is no pair of such numbers.
+        ConfigurationError: the shard is not a pair of such numbers.
     """
     match shard:
         case (int(index), int(count)) if 0 <= index < count:
             return index, count
     raise ConfigurationError(
-        f"There is no shard {shard!r}.",
-        cause="A shard is a reader's number and how many readers there are.",
-        fix="Pass a pair such as (0, 4); numbers go from 0 to one below the count.",
+        f"The shard {shard!r} is not valid.",
+        cause="A shard is a pair of the reader's index and the number of readers.",
+        fix="Pass a pair such as (0, 4). The index must be from 0 to the number of readers minus 1.",
     )
 
 
@@ -112,7 +115,7 @@ def at_least(lowest: int, value: int | None, *, what: str, fix: str) -> int | No
     """The value; None stays None.
 
     Raises:
-        ConfigurationError: it is below the lowest, or no whole number.
+        ConfigurationError: the value is below `lowest`, or not a whole number.
     """
     number = whole_number(value, what=what, fix=fix)
     if number is not None and number < lowest:
@@ -121,10 +124,10 @@ def at_least(lowest: int, value: int | None, *, what: str, fix: str) -> int | No
 
 
 def whole_bytes(value: int | None, *, what: str) -> int | None:
-    """A size in bytes; None stays None. Which sizes make sense, its user knows.
+    """A size in bytes; None stays None. The caller checks whether the size makes sense.
 
     Raises:
-        ConfigurationError: it is no whole number, or none that a file could have.
+        ConfigurationError: the value is not a whole number, or above 2^63 - 1.
     """
     fix = "Pass a number of bytes such as 134217728."
     size = whole_number(value, what=what, fix=fix)
@@ -137,13 +140,13 @@ def share(value: float, *, what: str) -> float:
     """A number from 0 to 1.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: the value is not a number from 0 to 1.
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= 1:
         raise ConfigurationError(
             f"The {what} cannot be {value!r}.",
-            cause="It is a share, from 0 for nothing to 1 for all.",
+            cause="A share is a number from 0 to 1.",
             fix="Pass a number such as 0.2.",
         )
     return value

@@ -1,4 +1,4 @@
-"""By which columns a table is clustered (PROTOCOL.md, "Clustered Table")."""
+"""The clustering columns of a table (PROTOCOL.md, "Clustered Table")."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from delta_core.table_features.upgrade import supported_features
 
 
 def clustering_of(snapshot: Snapshot) -> ClusteringColumns | None:
-    """By which columns a table is clustered; None where its protocol or its domains do not say so.
+    """The clustering columns of a table; None if the protocol or the domain metadata does not define them.
 
-    Reads no list of files.
+    Does not load the live files.
 
     Raises:
-        InvalidTableError: the domain cannot be read.
+        InvalidTableError: the domain metadata is invalid.
     """
     if "clustering" not in supported_features(snapshot.protocol):
         return None

@@ -1,9 +1,10 @@
-"""When versions were committed, and which version a time means.
+"""The commit times of versions, and the version at a time.
 
-Without in-commit timestamps a version's time is its commit file's, made strictly increasing over the
-log as the reference implementation does; with them it is in `commitInfo`. A table may have had them for
-part of its life, and says since when; the two kinds of times need not be in one order, since copying a table
-gives its files new ones (PROTOCOL.md, "Recommendations for Readers of Tables with In-Commit Timestamps").
+Without in-commit timestamps, the time of a version is the modification time of its commit file. These times
+are made strictly increasing over the log, as in the reference implementation. With in-commit timestamps, the
+time is in `commitInfo`. A table may have in-commit timestamps from a later version on, which its properties
+record. The two kinds of times need not be in one order, since copying a table gives its files new times
+(PROTOCOL.md, "Recommendations for Readers of Tables with In-Commit Timestamps").
 """
 
 from __future__ import annotations
@@ -37,21 +38,21 @@ ENABLEMENT_VERSION: TableProperty[int | None] = TableProperty(
     key="delta.inCommitTimestampEnablementVersion",
     default=None,
     parse=parse_whole,
-    help="The first version whose commit carries its time.",
+    help="The first version with an in-commit timestamp.",
 )
 ENABLEMENT_TIMESTAMP: TableProperty[int | None] = TableProperty(
     key="delta.inCommitTimestampEnablementTimestamp",
     default=None,
     parse=parse_whole,
-    help="That version's time, in milliseconds since 1970 (UTC).",
+    help="The in-commit timestamp of that version, in milliseconds since 1970 (UTC).",
 )
 
 
 def whole_number(value: object, *, what: str, fix: str) -> int | None:
-    """A version or time as callers pass it, as an int; None stays None.
+    """A version or time from a caller as an int; None stays None.
 
     Raises:
-        ConfigurationError: text, a float, True or anything else that is no whole number.
+        ConfigurationError: the value is a string, a float, a bool or another type than an integer.
     """
     if value is None:
         return None
@@ -63,7 +64,7 @@ def whole_number(value: object, *, what: str, fix: str) -> int | None:
 
 
 def read_commit_info(data: bytes, *, path: str) -> CommitInfo | None:
-    """The `commitInfo` of a commit, or None. Parses only the lines that can hold it.
+    """The `commitInfo` of a commit, or None. Parses only the lines that can contain it.
 
     Raises:
         CorruptLogError: such a line is damaged.
@@ -78,7 +79,7 @@ def read_commit_info(data: bytes, *, path: str) -> CommitInfo | None:
 
 
 def monotonic_times_ms(files: Iterable[CommitFile]) -> list[int]:
-    """The files' times, each later than the one before."""
+    """The modification times of the files, adjusted so that each is later than the previous one."""
     times: list[int] = []
     for file in files:
         own = file.info.modified_ms
@@ -88,11 +89,11 @@ def monotonic_times_ms(files: Iterable[CommitFile]) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCommitTimesSince:
-    """Since when a table's commits carry their time.
+    """The first version of a table with in-commit timestamps.
 
     Attributes:
-        version: the first that does.
-        timestamp_ms: that version's time; None where all versions carry theirs.
+        version: the first version with an in-commit timestamp.
+        timestamp_ms: the time of that version; None if all versions have in-commit timestamps.
     """
 
     version: int = 0
@@ -100,10 +101,10 @@ class InCommitTimesSince:
 
 
 def in_commit_times_since(metadata: Metadata) -> InCommitTimesSince | None:
-    """Since when commits carry their time; None where a version does not ask for it.
+    """The first version with in-commit timestamps; None if the metadata does not enable them.
 
     Raises:
-        InvalidTablePropertyError: the version or the time is no whole number, or is there alone.
+        InvalidTablePropertyError: the version or the time is not a whole number, or one of them is missing.
     """
     if not _in_commit(metadata):
         return None
@@ -112,11 +113,11 @@ def in_commit_times_since(metadata: Metadata) -> InCommitTimesSince | None:
     if version is None and timestamp_ms is None:
         return InCommitTimesSince()
     if version is None or timestamp_ms is None:
-        lacking = ENABLEMENT_VERSION if version is None else ENABLEMENT_TIMESTAMP
+        missing = ENABLEMENT_VERSION if version is None else ENABLEMENT_TIMESTAMP
         raise InvalidTablePropertyError(
-            f"The table property {lacking.key} is missing.",
-            cause="The table says only in part since when its commits carry their time.",
-            fix="Set both properties, or ask for a version, not for a time.",
+            f"The table property {missing.key} is missing.",
+            cause="The start of in-commit timestamps needs both a version and a time.",
+            fix="Set both properties, or ask for a version instead of a time.",
         )
     return InCommitTimesSince(version=version, timestamp_ms=timestamp_ms)
 
@@ -124,9 +125,10 @@ def in_commit_times_since(metadata: Metadata) -> InCommitTimesSince | None:
 def commit_timestamp_ms(
     store: LogStore, segment: LogSegment, metadata: Metadata, commits: Sequence[CommitData]
 ) -> int:
-    """The time of a segment's version. At most one request.
+    """The time of a segment's version in epoch milliseconds. At most one request.
 
-    Where the version's commit is gone, a checkpoint does not say its time, but a checksum does.
+    If the version's commit was deleted, an in-commit timestamp comes from the version's checksum, since a
+    checkpoint does not contain it.
     """
     file = segment.version_file
     if _in_commit(metadata) and file is not None:
@@ -147,17 +149,17 @@ def commit_timestamp_ms(
 
 
 class CommitTimes:
-    """The times of all commits in the log, those in commits being read one by one when needed.
+    """The times of all commits in the log. In-commit timestamps are read one by one on demand.
 
     Args:
         store: the table's store.
-        listing: its log.
-        metadata: of the version whose view of time counts; None is the latest, which is opened if its
-            commit carries a time. One request then, and those of opening it.
-        clock: paces repeated listings.
+        listing: the table's log.
+        metadata: the metadata that defines the start of in-commit timestamps. None takes that of the latest
+            version: one request for its commit, and opening the version if the commit has a timestamp.
+        clock: waits between repeated listings.
 
     Raises:
-        InvalidTablePropertyError: the table says wrongly since when commits carry their time.
+        InvalidTablePropertyError: the table properties for the start of in-commit timestamps are invalid.
         CorruptLogError: the log is damaged.
     """
 
@@ -177,7 +179,7 @@ class CommitTimes:
         if metadata is None and count and self._read(count - 1) is not None:
             metadata = open_log(store, version=self.files[-1].version, clock=clock).metadata
         since = None if metadata is None else in_commit_times_since(metadata)
-        # Position of the first commit that carries its time: all after it do, too.
+        # The position of the first commit with an in-commit timestamp: all later commits have one, too.
         self._first_in_commit = count
         self._enabled_ms: int | None = None
         if since is not None:
@@ -188,7 +190,7 @@ class CommitTimes:
         return len(self.files)
 
     def __getitem__(self, index: int) -> int:
-        """The time of the commit at a position; its file's where it lacks its own. At most one request."""
+        """The in-commit timestamp of the commit at a position, or its file's time. At most one request."""
         if index >= self._first_in_commit:
             own = self._read(index)
             if own is not None:
@@ -196,40 +198,39 @@ class CommitTimes:
         return self._file_times[index]
 
     def until(self, timestamp_ms: int) -> int:
-        """How many commits there are up to the last one that was committed at the time or before it.
+        """The number of commits up to the last one at the time or before; 0 when all commits are later.
 
-        0 when there is none. Requests: a few commits when they carry their time.
+        Requests: reading a few commits if they have in-commit timestamps.
 
         Raises:
-            CorruptLogError: a commit lacks the time that it must carry.
+            CorruptLogError: a commit lacks its in-commit timestamp.
         """
-        low, high = self._considered(timestamp_ms)
-        found = bisect_right(range(len(self)), timestamp_ms, low, high, key=self._certain)
-        return 0 if found == low else found
+        low, high = self._candidates(timestamp_ms)
+        count = bisect_right(range(len(self)), timestamp_ms, low, high, key=self._required_time)
+        return 0 if count == low else count
 
     def since(self, timestamp_ms: int) -> int:
-        """Position of the first commit at the time or after it; their number when there is none.
+        """The position of the first commit at the time or later; the number of commits if all are earlier.
 
-        Raises and costs as `until`.
+        Requests and errors are those of `until`.
         """
-        low, high = self._considered(timestamp_ms)
-        return bisect_left(range(len(self)), timestamp_ms, low, high, key=self._certain)
+        low, high = self._candidates(timestamp_ms)
+        return bisect_left(range(len(self)), timestamp_ms, low, high, key=self._required_time)
 
-    def _considered(self, timestamp_ms: int) -> tuple[int, int]:
-        """The commits among which a time is looked for: those of one kind of times."""
+    def _candidates(self, timestamp_ms: int) -> tuple[int, int]:
+        """The range of commits to search for a time: those with the same kind of times."""
         if self._enabled_ms is None:
             return 0, len(self)
         if timestamp_ms >= self._enabled_ms:
             return self._first_in_commit, len(self)
         return 0, self._first_in_commit
 
-    def _certain(self, index: int) -> int:
+    def _required_time(self, index: int) -> int:
         if index >= self._first_in_commit and self._read(index) is None:
             raise CorruptLogError(
-                f"Version {self.files[index].version} of {self._store.uri!r} does not say when it was "
-                "committed.",
-                cause="Its table has in-commit timestamps, and the commit has none.",
-                fix="Ask for a version, not for a time.",
+                f"Version {self.files[index].version} of {self._store.uri!r} has no commit time.",
+                cause="The table has in-commit timestamps, and the commit lacks its timestamp.",
+                fix="Ask for a version instead of a time.",
             )
         return self[index]
 
@@ -244,13 +245,13 @@ class CommitTimes:
 def version_at_timestamp(store: LogStore, timestamp_ms: int) -> int:
     """The latest version that was committed at the time or before it.
 
-    Requests: one listing and the latest commit; when that carries its time, those of opening the latest
-    version, and a few commits.
+    Requests: one listing and the latest commit. If that commit has an in-commit timestamp, also opening the
+    latest version and reading a few commits.
 
     Raises:
-        CorruptLogError: a commit lacks the time that it must carry.
-        InvalidTablePropertyError: the table says wrongly since when commits carry their time.
-        TableNotFoundError: no table there.
+        CorruptLogError: a commit lacks its in-commit timestamp.
+        InvalidTablePropertyError: the table properties for the start of in-commit timestamps are invalid.
+        TableNotFoundError: the log has no commit.
         VersionNotFoundError: the time is before the first version that can be read or after the last.
     """
     listing = list_log(store)
@@ -258,7 +259,7 @@ def version_at_timestamp(store: LogStore, timestamp_ms: int) -> int:
     usable = tuple(file for file in listing.commits if earliest is not None and file.version >= earliest)
     if listing.is_empty or not usable:
         raise TableNotFoundError(
-            f"There is no commit at {store.uri!r} to take a time from.",
+            f"Found no commit at {store.uri!r} that has a time.",
             fix="Check the URI, or ask for a version.",
         )
     times = CommitTimes(store, LogListing(commits=usable, checkpoints=listing.checkpoints))
@@ -266,10 +267,10 @@ def version_at_timestamp(store: LogStore, timestamp_ms: int) -> int:
     first, last = times[0], times[len(times) - 1]
     if position == 0 or timestamp_ms > last:
         raise VersionNotFoundError(
-            f"There is no version of {store.uri!r} for the time {_shown(timestamp_ms)}.",
+            f"Found no version of {store.uri!r} for the time {_shown(timestamp_ms)}.",
             cause=(
-                f"Version {usable[0].version} is of {_shown(first)}, "
-                f"the latest, {usable[-1].version}, of {_shown(last)}."
+                f"Version {usable[0].version} was committed at {_shown(first)}, "
+                f"the latest version {usable[-1].version} at {_shown(last)}."
             ),
             fix="Ask for a time in that range, or for a version.",
         )
@@ -279,26 +280,29 @@ def version_at_timestamp(store: LogStore, timestamp_ms: int) -> int:
 def first_version_since(store: LogStore, timestamp_ms: int) -> int:
     """The first version that was committed at the time or after it.
 
-    Requests: as `version_at_timestamp`.
+    Requests: those of `version_at_timestamp`.
 
     Raises:
-        CorruptLogError: a commit lacks the time that it must carry.
-        InvalidTablePropertyError: the table says wrongly since when commits carry their time.
-        TableNotFoundError: no table there.
+        CorruptLogError: a commit lacks its in-commit timestamp.
+        InvalidTablePropertyError: the table properties for the start of in-commit timestamps are invalid.
+        TableNotFoundError: the log has no commit.
         VersionNotFoundError: the time is after the last version.
     """
     listing = list_log(store)
     if not listing.commits:
         raise TableNotFoundError(
-            f"There is no commit at {store.uri!r} to take a time from.",
+            f"Found no commit at {store.uri!r} that has a time.",
             fix="Check the URI, or ask for a version.",
         )
     times = CommitTimes(store, listing)
     position = times.since(timestamp_ms)
     if position == len(times):
         raise VersionNotFoundError(
-            f"There is no version of {store.uri!r} at {_shown(timestamp_ms)} or later.",
-            cause=f"The latest, {times.files[-1].version}, is of {_shown(times[len(times) - 1])}.",
+            f"Found no version of {store.uri!r} at {_shown(timestamp_ms)} or later.",
+            cause=(
+                f"The latest version {times.files[-1].version} was committed at "
+                f"{_shown(times[len(times) - 1])}."
+            ),
             fix="Ask for an earlier time, or for a version.",
         )
     return times.files[position].version

@@ -1,4 +1,4 @@
-"""What a table is, in one mapping."""
+"""The details of a table in one mapping, similar to `DESCRIBE DETAIL`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from delta_core.snapshot.snapshot import Snapshot
 
 
 def table_detail(snapshot: Snapshot) -> dict[str, Any]:
-    """What the table is, JSON-serialisable; counts live files and bytes."""
+    """The details of a table as a JSON-serialisable mapping. Loads the live files to count them."""
     metadata, protocol = snapshot.metadata, snapshot.protocol
     clustering = clustering_of(snapshot)
     clustered_by = [] if clustering is None else clustering.names(snapshot.schema)

@@ -1,4 +1,4 @@
-"""One metadata domain at a version, found without the list of files."""
+"""Lookup of one metadata domain at a version, without loading the live files."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from delta_core.log.commit_reader import CommitData
 def latest_domain(
     commits: Sequence[CommitData], name: str, before: Callable[[], Mapping[str, DomainMetadata]]
 ) -> DomainMetadata | None:
-    """What a version says of a domain; None where it does not have it, or no more.
+    """The metadata of a domain at a version; None if the version does not have the domain or removed it.
 
-    Looks backwards and no further than needed, and parses only lines that can hold the answer.
+    Searches the commits backwards until the domain is found, and parses only lines that can contain it.
 
     Args:
-        commits: the version's last ones, oldest first.
+        commits: the latest commits of the version, oldest first.
         name: the domain.
-        before: the domains before these commits; asked only when no commit tells.
+        before: returns the domains before these commits; called only if no commit contains the domain.
 
     Raises:
-        CorruptLogError: a line that can hold the answer is damaged.
+        CorruptLogError: a line that can contain the domain is damaged.
     """
     for commit in reversed(commits):
-        found = _in_commit(commit, name)
-        if found is not None:
-            return None if found.removed else found
+        domain = _in_commit(commit, name)
+        if domain is not None:
+            return None if domain.removed else domain
     return before().get(name)
 
 
 def _in_commit(commit: CommitData, name: str) -> DomainMetadata | None:
-    # A JSON key may be written with escapes, so a line with one must be looked into, too.
+    # A JSON key may be written with escapes, so a line with an escape must be parsed, too.
     marks = (b'"domainMetadata"', b"\\u00")
     if not any(mark in commit.data for mark in marks):
         return None

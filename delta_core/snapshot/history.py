@@ -1,4 +1,4 @@
-"""Who committed what, newest first."""
+"""The history of a table: its commits with their provenance, newest first."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ class HistoryEntry:
     """One commit.
 
     Attributes:
-        timestamp_ms: the time that time travel goes by.
-        commit_info: empty when the commit has none.
+        version: the version.
+        timestamp_ms: the commit's time in epoch milliseconds, as time travel uses it.
+        commit_info: the provenance; without any fields when the commit has no `commitInfo`.
     """
 
     version: int
@@ -40,21 +41,21 @@ class HistoryEntry:
 def history(source: Snapshot | LogStore, *, limit: int | None = None) -> list[HistoryEntry]:
     """The commits that are still in the log, newest first, up to a snapshot's version.
 
-    Requests: one listing and one per entry; of a store whose newest commit carries its time, those of opening
-    the table besides.
+    Requests: one listing and one for each entry. If `source` is a store whose newest commit has an in-commit
+    timestamp, also the requests for opening the table.
 
     Args:
         source: a snapshot, or the store of a table for its whole log.
-        limit: how many entries at most.
+        limit: the maximum number of entries.
 
     Raises:
-        TableNotFoundError: no table there.
-        CorruptLogError: a commit's provenance is damaged.
+        TableNotFoundError: there is not any table at the location.
+        CorruptLogError: the provenance of a commit is damaged.
     """
     store = source.store if isinstance(source, Snapshot) else source
     listing: LogListing = list_log(store)
     if listing.is_empty:
-        raise TableNotFoundError(f"There is no Delta table at {store.uri!r}.", fix="Check the URI.")
+        raise TableNotFoundError(f"Found no Delta table at {store.uri!r}.", fix="Check the URI.")
     highest = source.version if isinstance(source, Snapshot) else listing.latest_version
     files = [file for file in listing.commits if file.version <= highest]
     times = monotonic_times_ms(files)
@@ -69,7 +70,7 @@ def history(source: Snapshot | LogStore, *, limit: int | None = None) -> list[Hi
             since = _in_commit_since(source.metadata)
         elif not entries and own is not None:
             since = _in_commit_since(open_log(store, version=highest, clock=SYSTEM_CLOCK).metadata)
-        # A time from before the table's times were turned off and on again counts no more.
+        # An in-commit timestamp from before the current enablement is ignored.
         own = own if since is not None and file.version >= since else None
         entries.append(
             HistoryEntry(version=file.version, timestamp_ms=time_ms if own is None else own, commit_info=info)
@@ -78,29 +79,29 @@ def history(source: Snapshot | LogStore, *, limit: int | None = None) -> list[Hi
 
 
 def _in_commit_since(metadata: Metadata) -> int | None:
-    """The first version whose commit's own time counts; None when none does."""
+    """The first version whose in-commit timestamp is valid; None without in-commit timestamps."""
     try:
         since = in_commit_times_since(metadata)
     except InvalidTablePropertyError:
-        return 0  # The history is what shows when that came about.
+        return 0  # the history stays readable, to show the commit that set the invalid property
     return None if since is None else since.version
 
 
 def commit_actions(store: LogStore, version: int) -> list[Action]:
-    """The actions of one commit, in the order of the file. Two requests; one when it is in a cache.
+    """The actions of one commit, in the order of the file. Two requests, or one if it is in a cache.
 
     Raises:
-        VersionNotFoundError: the commit is not, or no longer, in the log.
+        VersionNotFoundError: the commit is not in the log, or no longer.
         CorruptLogError: the commit is damaged.
     """
     path = commit_path(version)
     try:
-        # What is too long to be a commit is refused before it is in memory, so the size comes first.
+        # The size comes first, so that a line that is too long is refused before it is in memory.
         data = read_lines(store, store.head(path))
     except ObjectNotFoundError as error:
         raise VersionNotFoundError(
             f"Version {version} of {store.uri!r} is not in the log.",
-            cause="It was cleaned up or never existed.",
-            fix="Ask for a version that history lists.",
+            cause="Its commit was cleaned up or never existed.",
+            fix="Ask for a version that the history lists.",
         ) from error
     return decode_commit(data, path=path)

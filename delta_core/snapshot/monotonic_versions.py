@@ -1,6 +1,6 @@
-"""Never back: on a store whose listings lag, a process does not show a version older than one it has seen.
+"""Monotonic reads: a process never returns a latest version that is older than one it has seen before.
 
-Where a listing shows every finished write nothing has to be remembered, and nothing is.
+This needs a record only on stores with eventually consistent listings. Other stores are not recorded.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _PAUSE_SECONDS = 0.1
 
 
 class MonotonicVersions:
-    """The highest version that was seen or committed of each of the last tables; for threads.
+    """The highest version of each recently used table that this process read or committed. Thread-safe.
 
-    A table that was made anew at the same place has another id, and begins from nothing.
+    A table that was recreated at the same URI has another id, so its record starts again.
     """
 
     def __init__(self, *, max_tables: int = 1000) -> None:
@@ -35,7 +35,7 @@ class MonotonicVersions:
         renew_lock_in_children(self)
 
     def note(self, store: LogStore, table_id: str, version: int) -> None:
-        """A version was seen."""
+        """Record a version that was read or committed."""
         if store.consistent_listing:
             return
         key = self._key(store)
@@ -46,17 +46,18 @@ class MonotonicVersions:
                 self._floors.popitem(last=False)
 
     def floor(self, store: LogStore, table_id: str | None = None) -> int:
-        """The version below which the table cannot be; -1 when nothing is known of it.
+        """The recorded version of the table, below which it cannot be; -1 without a record.
 
         Args:
-            table_id: of the table that is looked at now; None takes whichever was there.
+            store: the table's store.
+            table_id: the id of the current table; None accepts the record of any table at this URI.
         """
         with self._lock:
             known_id, known = self._floors.get(self._key(store), ("", -1))
         return known if table_id in (None, known_id) else -1
 
     def forget(self, store: LogStore) -> None:
-        """Nothing is known any more of the table at this place."""
+        """Drop the record of the table at this URI."""
         with self._lock:
             self._floors.pop(self._key(store), None)
 
@@ -65,19 +66,19 @@ class MonotonicVersions:
 
 
 FLOORS = MonotonicVersions()
-"""What this process has seen."""
+"""The versions that this process has read or committed."""
 
 
 def note_version(store: LogStore, table_id: str, version: int) -> None:
-    """This process has seen, or committed, a version of a table."""
+    """Record a version of a table that this process has read or committed."""
     FLOORS.note(store, table_id, version)
 
 
 def load_monotonic(store: LogStore, clock: Clock, load: Callable[[], Snapshot]) -> Snapshot:
-    """The latest version that `load` finds, tried again while it is one from before.
+    """The latest version that `load` finds. Retries while it is older than a version seen before.
 
     Raises:
-        StaleListingError: it stayed below what this process has seen.
+        StaleListingError: the version stayed below one that this process has seen.
     """
     if store.consistent_listing:
         return load()
@@ -95,7 +96,7 @@ def load_monotonic(store: LogStore, clock: Clock, load: Callable[[], Snapshot]) 
         if remaining:
             clock.sleep(_PAUSE_SECONDS * 2 ** (_TRIES - 1 - remaining))
     raise StaleListingError(
-        f"The store shows {store.uri!r} as it was before.",
+        f"The store lists an outdated version of {store.uri!r}.",
         cause=f"It lists version {snapshot.version}, and this process has seen version {floor}.",
-        fix="Try again in a while; if it stays so, somebody has put back an older copy of the log.",
+        fix="Try again later. If the error persists, check whether an older copy of the log was restored.",
     )

@@ -1,4 +1,4 @@
-"""Opening the files of one version, around what is damaged and what log cleanup takes away meanwhile."""
+"""Opening the log files of one version, without damaged files and despite a concurrent log cleanup."""
 
 from __future__ import annotations
 
@@ -21,16 +21,20 @@ _OPENINGS = 3
 
 ProtocolAndMetadata = tuple[Protocol | None, Metadata | None]
 UnusableFiles = frozenset[tuple[str, ...]]
-"""Names of checkpoints and log compaction files that turned out to be damaged."""
+"""Names of checkpoints and log compaction files that are known to be damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLog:
-    """The files of one version, open.
+    """The opened log files of one version.
 
     Attributes:
-        commits: their bytes, oldest first; a log compaction file may stand for some of them.
-        unusable: what was found to be damaged and passed over.
+        segment: the version's log segment.
+        commits: the bytes of the commits, oldest first; a log compaction file may replace some of them.
+        checkpoint: the checkpoint, or None.
+        protocol: the protocol of the version.
+        metadata: the metadata of the version.
+        unusable: damaged files that are ignored.
     """
 
     segment: LogSegment
@@ -49,22 +53,22 @@ def open_log(
     unusable: UnusableFiles = frozenset(),
     segment: LogSegment | None = None,
 ) -> OpenLog:
-    """Open the files of a version (None: the latest) and find its protocol and metadata.
+    """Open the log files of a version (None: the latest) and find its protocol and metadata.
 
-    A damaged checkpoint or compaction is passed over with a DeltaWarning as long as the log reaches back
-    far enough without it. Requests: those of `build_segment`, and one for each commit and each part of the
-    checkpoint, side by side where the store is remote.
+    A damaged checkpoint or log compaction file is ignored with a DeltaWarning, if the version can be read
+    without it. Requests: those of `build_segment`, and one for each commit and each part of the checkpoint,
+    in parallel on a remote store.
 
     Args:
         store: the table's store.
         version: the version.
-        clock: paces repeated listings.
+        clock: waits between repeated listings.
         unusable: files that are known to be damaged.
-        segment: the version's files if they have been listed already.
+        segment: the version's log segment, if it is known already.
 
     Raises:
-        TableNotFoundError: no table there.
-        VersionNotFoundError: no such version.
+        TableNotFoundError: the log has no commit and no checkpoint.
+        VersionNotFoundError: the version does not exist or was cleaned up.
         LogGapError: a commit is missing.
         CorruptLogError: the log is damaged.
     """
@@ -83,11 +87,11 @@ def open_log(
             commits, checkpoint = _fetch(store, segment)
             return _opened(store, segment, commits, checkpoint, unusable)
         except ObjectNotFoundError as error:
-            # Log cleanup took the file after it was listed.
+            # Log cleanup deleted the file after it was listed.
             vanished, attempts = error, attempts + 1
-        except _Damaged as found:
-            damage, unusable = found.error, unusable | found.files
-            warn_damaged(found.error)
+        except _Damaged as damaged:
+            damage, unusable = damaged.error, unusable | damaged.files
+            warn_damaged(damaged.error)
         segment = None
     assert vanished is not None
     raise vanished
@@ -96,38 +100,41 @@ def open_log(
 def latest_protocol_and_metadata(
     commits: Sequence[CommitData], base: ProtocolAndMetadata
 ) -> ProtocolAndMetadata:
-    """The newest of the two, looking backwards and no further than needed. Raises CorruptLogError."""
+    """The latest protocol and metadata of `base` and the commits after it. Raises CorruptLogError.
+
+    Searches the commits backwards until both are found.
+    """
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     for commit in reversed(commits):
-        found = commit.protocol_and_metadata()
-        protocol, metadata = protocol or found[0], metadata or found[1]
+        own = commit.protocol_and_metadata()
+        protocol, metadata = protocol or own[0], metadata or own[1]
         if protocol is not None and metadata is not None:
             break
     return protocol or base[0], metadata or base[1]
 
 
 def compaction_names(segment: LogSegment) -> UnusableFiles:
-    """The log compaction files that a segment is read from."""
+    """The names of the log compaction files in a segment."""
     return frozenset((item.info.path,) for item in segment.compactions)
 
 
 def warn_damaged(error: CorruptLogError) -> None:
-    """Say what is passed over."""
-    warnings.warn(f"{error} It is passed over.", DeltaWarning, stacklevel=4)
+    """Warn that a damaged file is ignored."""
+    warnings.warn(f"{error} The damaged file is ignored.", DeltaWarning, stacklevel=4)
 
 
-def contradicting_checksum(checksum: VersionChecksum, wrong: Sequence[str]) -> CorruptLogError:
-    """The error of a version checksum that vouched for something else than the log has."""
+def contradicting_checksum(checksum: VersionChecksum, differences: Sequence[str]) -> CorruptLogError:
+    """The error for a version checksum that contradicts the log and on which a snapshot relied."""
     return CorruptLogError(
         f"The version checksum {checksum.path!r} contradicts the log.",
-        cause="; ".join(wrong),
+        cause=f"The differences are: {'; '.join(differences)}.",
         fix="Restore the log from a backup, or delete the checksum if the log is right.",
     )
 
 
 class _Damaged(Exception):  # noqa: N818 - a signal inside this module
-    """Files that the version can perhaps be read without."""
+    """Damaged files, without which the version may still be readable."""
 
     def __init__(self, error: CorruptLogError, files: UnusableFiles) -> None:
         self.error = error
@@ -196,11 +203,12 @@ def _opened(
     )
 
 
-def _require_complete(checkpoint: CheckpointReader, found: ProtocolAndMetadata) -> None:
-    """Every checkpoint holds both (PROTOCOL.md, "Checkpoints"); one that does not cannot be trusted."""
-    if None in found:
+def _require_complete(checkpoint: CheckpointReader, base: ProtocolAndMetadata) -> None:
+    """Refuse a checkpoint without protocol or metadata: both are required (PROTOCOL.md, "Checkpoints")."""
+    if None in base:
+        missing = "protocol" if base[0] is None else "metaData"
         raise CorruptLogError(
             f"The checkpoint {checkpoint.files.names[0]!r} is incomplete.",
-            cause=f"It has no {'protocol' if found[0] is None else 'metaData'!r} action.",
+            cause=f"It has no {missing!r} action.",
             fix="Delete the checkpoint if the commits before it still exist.",
         )

@@ -1,9 +1,8 @@
-"""Pins: a reader asks that a version stay readable for a time, however old it gets.
+"""Pins: a reader keeps a version readable for a limited time, independent of the table's retention.
 
-A pin is a lease of its own below `_deltaward/pins/`, whose files name a version. Vacuum keeps the data files
-that the version has, log cleanup the log that it is read from. A pin is for a version that is still
-within the table's retention when it is made: what a vacuum or a cleanup that is already under way has picked
-is not saved by it.
+A pin is a lease below `_deltaward/pins/`, and its files contain the version. Vacuum keeps the data files of
+the version, and log cleanup keeps the log files from which it is read. Pin a version while it is within the
+table's retention: a pin does not protect files that a running vacuum or log cleanup has already selected.
 """
 
 from __future__ import annotations
@@ -36,9 +35,10 @@ class PinnedVersion:
     """A pin that is in force.
 
     Attributes:
-        path: its newest file.
-        holder: whose it is, for people.
-        table_id: the id of the table that was pinned.
+        path: the newest file of the pin.
+        holder: the holder of the pin, for display.
+        version: the pinned version.
+        table_id: the id of the pinned table.
     """
 
     path: str
@@ -48,24 +48,24 @@ class PinnedVersion:
 
     @property
     def label(self) -> str:
-        """The pin in words."""
+        """A description of the pin for messages."""
         return f"the pin of version {self.version} by {self.holder} ({self.path})"
 
 
 class Pin:
-    """Keeps a version while a context lasts; renewed by a thread meanwhile, gone afterwards.
+    """A context manager that keeps a version readable: a thread renews the pin until the context ends.
 
-    A reader that dies leaves it behind; then it ends when its time runs out.
+    If the reader dies, the pin expires after its time.
     """
 
     def __init__(self, lease: Lease, *, version: int) -> None:
-        """Made by `pin_version`."""
+        """Create a pin of a lease; callers use `pin_version`."""
         self.version = version
         self.lease = lease
         self._keeper = LeaseKeeper(lease)
 
     def __enter__(self) -> Self:
-        """Begin to renew it."""
+        """Start to renew the pin."""
         self._keeper.__enter__()
         return self
 
@@ -75,21 +75,21 @@ class Pin:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give it up."""
+        """Release the pin."""
         self._keeper.__exit__(kind, error, trace)
         self.release()
 
     def renew(self) -> None:
-        """Keep the version for the pin's whole time from now, without a context.
+        """Extend the pin to its full time from now. For use without a context.
 
         Raises:
-            LeaseLostError: its files are gone, so the version may be, too.
-            StorageError: the store fails; the pin goes on as it was.
+            LeaseLostError: the pin's files were deleted, so the version may be unreadable, too.
+            StorageError: the store failed; the pin keeps its current expiry.
         """
         self.lease.renew()
 
     def release(self) -> None:
-        """Give it up, without a context. What the store does not take is logged; it ends by itself."""
+        """Release the pin. For use without a context. A store failure is logged, and the pin then expires."""
         self.lease.forget()
 
 
@@ -97,14 +97,14 @@ def pin_version(snapshot: Snapshot, *, ttl_seconds: float, holder: str | None = 
     """Pin the snapshot's version. Three requests.
 
     Args:
-        snapshot: its version is kept: its data files, deletion vectors, and the log it is read from.
-        ttl_seconds: how long, without a renewal.
-        holder: who, for people; machine and process when None.
+        snapshot: the version to keep: its data files, its deletion vectors and its log segment.
+        ttl_seconds: the time until the pin expires without a renewal.
+        holder: the name of the holder, for display; None takes the machine and the process.
 
     Raises:
-        ConfigurationError: the time is not possible.
-        LeaseError: the store is one whose listings lag.
-        StorageError: the store fails.
+        ConfigurationError: the time is invalid.
+        LeaseError: the listings of the store are only eventually consistent.
+        StorageError: the store failed.
     """
     lease = open_pin_lease(
         snapshot.store,
@@ -119,22 +119,23 @@ def pin_version(snapshot: Snapshot, *, ttl_seconds: float, holder: str | None = 
 
 
 def pins_in_force(store: LogStore, *, store_now_ms: int) -> tuple[PinnedVersion, ...]:
-    """The pins that have not ended, by version. One listing, and a request for each pin.
+    """The pins that have not expired, by version. One listing, and one request for each pin.
 
     Args:
         store: the table's store.
-        store_now_ms: a time of the store that is not later than now; an earlier one only keeps more.
+        store_now_ms: a time by the store's clock that is not later than now. An earlier time is safe: pins
+            then count as in force for longer.
 
     Raises:
-        LeaseFileError: a pin is damaged or of a newer format. Nobody knows what it keeps, so nothing may be
-            deleted.
-        StorageError: the store fails; nothing may be deleted then either.
+        LeaseFileError: a pin is damaged or has a newer format. Its version is unknown, so the caller must not
+            delete anything.
+        StorageError: the store failed; the caller must not delete anything.
     """
     for attempt in range(_TRIES):
         try:
             files = [read_lease_file(store, info) for info in _newest_of_each(store).values()]
         except ObjectNotFoundError:
-            # Renewed or given up since the listing.
+            # The pin was renewed or released since the listing.
             if attempt == _TRIES - 1:
                 raise
         else:
@@ -153,7 +154,7 @@ def _newest_of_each(store: LogStore) -> Mapping[str, ObjectInfo]:
         directory, _, name = info.path.rpartition("/")
         if not is_lease_file(name):
             if name.endswith(".json"):
-                raise _not_a_pin(store, info.path, "Its name is not that of a pin's file.")
+                raise _invalid_pin(store, info.path, "Its name is not the name of a pin's file.")
         elif directory not in newest or newest[directory].path < info.path:
             newest[directory] = info
     return newest
@@ -162,15 +163,15 @@ def _newest_of_each(store: LogStore) -> Mapping[str, ObjectInfo]:
 def _pinned(store: LogStore, file: LeaseFile) -> PinnedVersion:
     record = file.record
     if record.version is None or record.table_id is None:
-        raise _not_a_pin(store, file.path, "It names no version.")
+        raise _invalid_pin(store, file.path, "The file contains no version or no table id.")
     return PinnedVersion(
         path=file.path, holder=record.holder, version=record.version, table_id=record.table_id
     )
 
 
-def _not_a_pin(store: LogStore, path: str, cause: str) -> LeaseFileError:
+def _invalid_pin(store: LogStore, path: str, cause: str) -> LeaseFileError:
     return LeaseFileError(
-        f"What the pin {store.uri}/{path} keeps cannot be told.",
+        f"The pin {store.uri}/{path} is invalid, so its version is unknown.",
         cause=cause,
-        fix="Delete the file when nobody needs what it holds.",
+        fix="Delete the file if no reader needs the pinned version.",
     )

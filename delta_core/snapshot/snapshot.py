@@ -1,8 +1,8 @@
 """A table at one version.
 
-Opening reads the commits after the newest checkpoint and that checkpoint's protocol and metadata; the
-list of files is built when it is first asked for. A snapshot never changes: `refresh` makes a new one,
-which shares the columns that are still good.
+Opening a snapshot reads the newest checkpoint's protocol and metadata, and the commits after the checkpoint.
+The live files are loaded when they are first needed. A snapshot never changes: `refresh` returns a new
+snapshot, which shares unchanged columns with the old one.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from delta_core.table_features.writer_kind import WriterKind
 
 @public_class
 class Snapshot:
-    """A table at one version; make one with `Snapshot.load`."""
+    """A table at one version. Create one with `Snapshot.load`."""
 
     def __init__(
         self,
@@ -78,7 +78,10 @@ class Snapshot:
         state: PendingState | None = None,
         checksum: VersionChecksum | None = None,
     ) -> None:
-        """Put the parts together; callers use `load`. Without a log the checksum vouches for the rest."""
+        """Create a snapshot of its parts; callers use `load`.
+
+        Without `log`, protocol and metadata are those of `checksum`, and the log is opened on demand.
+        """
         self._store = store
         self._clock = clock
         self._segment = segment
@@ -91,13 +94,13 @@ class Snapshot:
         self._lock = threading.RLock()
         renew_lock_in_children(self)
         self.known_at_ms = clock.now_ms()
-        """When the version was last known to be the newest, by the clock; no later than that."""
+        """A time by the clock at which the version was the latest one: the start of the last check."""
 
     def __reduce__(self) -> NoReturn:
-        """Raises ConfigurationError, which says what to pass instead."""
+        """Refuse pickling with a ConfigurationError, whose fix names what to pass instead."""
         raise refuse_pickle(
             "A Snapshot",
-            "Pass the table's URI and the version, and load it there; a DeltaTable can be pickled.",
+            "Pass the table's URI and the version, and load the snapshot there, or pickle a DeltaTable.",
         )
 
     @classmethod
@@ -109,31 +112,29 @@ class Snapshot:
         timestamp_ms: int | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> Snapshot:
-        """The table at its latest version, at a version, or as it was at a time.
+        """Load the table at its latest version, at a given version, or as of a time.
 
-        A damaged checkpoint is passed over with a DeltaWarning as long as the log reaches back far
-        enough without it. Requests: the hint, one listing, the checkpoint and each later commit. On a
-        remote store the last two wait until they are needed, if the version's checksum tells protocol and
-        metadata.
+        A damaged checkpoint is ignored with a DeltaWarning, if the version can be read without it. Requests:
+        the hint, one listing, the checkpoint and each later commit. On a remote store, checkpoint and commits
+        are read only on demand if the version's checksum contains protocol and metadata.
 
         Args:
             store: the table's store.
             version: the version; excludes `timestamp_ms`.
-            timestamp_ms: epoch milliseconds; the latest version that is not younger.
-            clock: time.
+            timestamp_ms: epoch milliseconds; loads the latest version that was committed at this time or
+                before.
+            clock: the source of the current time.
 
         Raises:
-            TableNotFoundError: no table there.
-            VersionNotFoundError: no such version, or none for the time.
+            TableNotFoundError: the log has no commit and no checkpoint.
+            VersionNotFoundError: the version does not exist, or no version is as old as the time.
             LogGapError: a commit is missing.
             CorruptLogError: the log is damaged.
-            StaleListingError: the store shows less than this process has seen.
-            ConfigurationError: both were given, or one that is no whole number.
+            StaleListingError: the store lists an older version than this process has seen.
+            ConfigurationError: both a version and a time were given, or a value is not a whole number.
         """
         if version is not None and timestamp_ms is not None:
-            raise ConfigurationError(
-                "A version and a timestamp were given.", fix="Pass one of the two, not both."
-            )
+            raise ConfigurationError("A version and a timestamp were given.", fix="Pass only one of them.")
         version = whole_number(version, what="version", fix="Pass a whole number such as 3.")
         timestamp_ms = whole_number(
             timestamp_ms, what="timestamp_ms", fix="Pass whole milliseconds since 1970 (UTC)."
@@ -189,20 +190,20 @@ class Snapshot:
 
     @staticmethod
     def exists(store: LogStore) -> bool:
-        """Whether there is a Delta table at the store's root. The hint and one listing, seldom two."""
+        """True when there is a Delta table at the store's root. Reads the hint and one or two listings."""
         hint = read_last_checkpoint(store)
         starts = (0,) if hint is None else (hint.version, 0)
         return any(not list_log(store, from_version=start).is_empty for start in starts)
 
     def refresh(self) -> Snapshot:
-        """The latest version; this same snapshot when nothing was committed since.
+        """The latest version; this same snapshot when there are no newer commits.
 
-        Reads only newer commits. One listing and one request for each.
+        Reads only newer commits: one listing, and one request for each newer commit.
 
         Raises:
             CorruptLogError: a newer commit is damaged.
-            TableNotFoundError: the table is gone.
-            StaleListingError: the store shows less than this process has seen.
+            TableNotFoundError: the table was deleted.
+            StaleListingError: the store lists an older version than this process has seen.
         """
         began_ms = self._clock.now_ms()
         latest = load_monotonic(self._store, self._clock, self._refreshed)
@@ -220,20 +221,20 @@ class Snapshot:
         except ObjectNotFoundError:
             return self._load(self._store, None, self._clock)
         extended = self._extended(segment, newer)
-        # Nobody has decoded these commits before, so damage shows here and not later.
+        # These commits have not been decoded before, so damage must raise here and not later.
         extended._catch_up()
         return extended
 
     def advance(self, commits: Sequence[CommitData]) -> Snapshot:
-        """The version after some commits whose bytes the caller has just read or written.
+        """The version after the given commits, whose bytes the caller has just read or written.
 
-        Reads no commit again. One request for their times; on a local store one for each.
+        Does not read the commits again. One request for their times; on a local store one for each commit.
 
         Args:
-            commits: those that follow this version, without a gap; decoded before.
+            commits: the commits after this version, without a gap. The caller has decoded them before.
 
         Raises:
-            ObjectNotFoundError: a commit is gone.
+            ObjectNotFoundError: a commit does not exist any more.
         """
         if not commits:
             return self
@@ -249,7 +250,7 @@ class Snapshot:
         log = replace(
             log,
             segment=segment,
-            # Commits that are part of a state need no second look, and their bytes no memory.
+            # Commits that are part of the state are not needed again, so their bytes are dropped.
             commits=(*log.commits, *newer) if state is None else newer,
             protocol=protocol,
             metadata=metadata,
@@ -271,12 +272,12 @@ class Snapshot:
 
     @property
     def clock(self) -> Clock:
-        """The clock the snapshot was made with."""
+        """The clock of the snapshot."""
         return self._clock
 
     @property
     def segment(self) -> LogSegment:
-        """The log files that make up the version."""
+        """The log segment of the version."""
         return self._segment
 
     @property
@@ -306,7 +307,7 @@ class Snapshot:
 
     @property
     def column_mapping(self) -> ColumnMapping:
-        """What columns are called in the data files. Raises InvalidTableError for an unknown mode."""
+        """The mapping of columns to physical names. Raises InvalidTableError for an unknown mode."""
         return self._declared.column_mapping
 
     @property
@@ -316,13 +317,13 @@ class Snapshot:
 
     @cached_property
     def timestamp_ms(self) -> int:
-        """When the version was committed, in epoch milliseconds. At most one request."""
+        """The time when the version was committed, in epoch milliseconds. At most one request."""
         commits = () if self._log is None else self._log.commits
         return commit_timestamp_ms(self._store, self._segment, self.metadata, commits)
 
     @property
     def transactions(self) -> Mapping[str, SetTransaction]:
-        """Application transactions by application id. Reads no files from the checkpoint."""
+        """Application transactions by application id. Does not load the live files."""
         with self._lock:
             if self._loaded is not None:
                 return self._loaded.transactions
@@ -335,7 +336,7 @@ class Snapshot:
         return self._state().domain_metadata
 
     def domain(self, name: str) -> DomainMetadata | None:
-        """One domain's metadata, or None. Reads no files from the checkpoint."""
+        """The metadata of one domain, or None. Does not load the live files."""
         with self._lock:
             if self._loaded is not None:
                 base = self._loaded.base
@@ -348,17 +349,17 @@ class Snapshot:
         """The live files. The first call reads the checkpoint's paths, partition values and sizes.
 
         Raises:
-            UnsupportedTableFeatureError: the list of files could be wrong.
-            CorruptLogError: the log is damaged and there is no way around the damage.
+            UnsupportedTableFeatureError: with a feature of the table, the list of files could be wrong.
+            CorruptLogError: the log is damaged, and the version cannot be read without the damaged files.
         """
         return self._state().files
 
     def tombstones(self, *, since_ms: int | None = None) -> pa.Table:
-        """Removed files whose retention has not passed, as TOMBSTONE_SCHEMA.
+        """Removed files within the retention, as TOMBSTONE_SCHEMA.
 
         Args:
-            since_ms: those removed at this time or later; None takes the table's retention
-                (`delta.deletedFileRetentionDuration`) back from now.
+            since_ms: only files that were removed at this time or later; None takes the start of the table's
+                retention (`delta.deletedFileRetentionDuration`).
         """
         if since_ms is None:
             since_ms = self._clock.now_ms() - self.properties.deleted_file_retention_ms
@@ -366,9 +367,10 @@ class Snapshot:
         return state.tombstones.since(since_ms, state.files)
 
     def commit_infos(self) -> Mapping[int, CommitInfo]:
-        """What commits say of themselves, by version, as far as their bytes are in memory.
+        """The `commitInfo` of the commits whose bytes are in memory, by version. No request.
 
-        Those are the commits after the checkpoint until the live files are loaded, and the newest one after.
+        Before the live files are loaded, these are the commits after the checkpoint; afterwards only the
+        latest commit. Empty if the version is read from log compaction files.
         """
         with self._lock:
             log = self._open()
@@ -380,32 +382,32 @@ class Snapshot:
         }
 
     @property
-    def knows_files(self) -> bool:
-        """Whether looking at the live files reads none of the log."""
+    def has_loaded_files(self) -> bool:
+        """True when the live files are available without reading the log."""
         return self._loaded is not None
 
     @property
     def checksum_discrepancies(self) -> tuple[str, ...]:
-        """Where the version is not what its checksum says; empty without a checksum. Loads the live files."""
+        """The differences between the version and its checksum; empty without one. Loads the live files."""
         self._state()
         return self._discrepancies or ()
 
     @property
     def has_v2_checkpoint(self) -> bool:
-        """Whether the version is read from a V2 checkpoint."""
+        """True when the version is read from a V2 checkpoint."""
         checkpoint = self._open().checkpoint
         return checkpoint is not None and checkpoint.is_v2
 
     def require_readable(self, *, operation: str = "read the table", through_scan: bool = False) -> None:
-        """Refuse when rows could be misread. Loads the live files; no column of them that is empty.
+        """Refuse to read if rows could be misread. Loads the live files.
 
         Args:
-            operation: what was asked, for the message.
-            through_scan: the rows will be read with the table's deletion vectors and column mapping. Who
-                opens data files by themselves leaves it False.
+            operation: the requested operation, for the message.
+            through_scan: True if the rows are read with the table's deletion vectors and column mapping.
+                Callers that open data files directly leave it False.
 
         Raises:
-            UnsupportedTableFeatureError: naming the features and the operation.
+            UnsupportedTableFeatureError: the table uses unsupported features. The message names them.
             CorruptLogError: a live file has a deletion vector, and the protocol does not list the feature.
         """
         try:
@@ -418,13 +420,13 @@ class Snapshot:
                 operation=operation,
             )
         except CorruptLogError as error:
-            where = f"{error.problem.rstrip('.')}: version {self.version} of {self._store.uri!r}"
-            raise CorruptLogError(where, cause=error.cause, fix=error.fix) from error
+            problem = f"{error.problem.rstrip('.')}: version {self.version} of {self._store.uri!r}."
+            raise CorruptLogError(problem, cause=error.cause, fix=error.fix) from error
         if "deletionVectors" not in (self.protocol.reader_features or ()) and self.files.has_deletion_vectors:
             raise unlisted_deletion_vector(operation, where=f"version {self.version} of {self._store.uri!r}")
 
     def require_writable(self, *, writer_kind: WriterKind, operation: str = "write to the table") -> None:
-        """Refuse when the surface could damage the table: UnsupportedTableFeatureError, with the features."""
+        """Refuse with an UnsupportedTableFeatureError if the writer kind could damage the table."""
         self._declared.require_writable(
             writer_kind=writer_kind,
             has_deletion_vectors=self._may_have_deletion_vectors(),
@@ -433,19 +435,19 @@ class Snapshot:
         )
 
     def _may_have_deletion_vectors(self) -> bool:
-        # Files need not be read where no commit and no checkpoint could have brought one.
+        # The live files are loaded only if the protocol allows deletion vectors.
         listed = "deletionVectors" in (self.protocol.reader_features or ())
         return listed and self.files.has_deletion_vectors
 
     def _open(self) -> OpenLog:
-        """The log's files. Raises CorruptLogError when they contradict what the checksum has vouched for."""
+        """The opened log. Raises CorruptLogError if it contradicts the checksum that served until now."""
         with self._lock:
             if self._log is None:
                 assert self._checksum is not None
                 log = open_log(self._store, version=self.version, clock=self._clock, segment=self._segment)
-                wrong = self._checksum.contradictions(log.protocol, log.metadata)
-                if wrong:
-                    raise contradicting_checksum(self._checksum, wrong)
+                differences = self._checksum.contradictions(log.protocol, log.metadata)
+                if differences:
+                    raise contradicting_checksum(self._checksum, differences)
                 self._log, self._segment = log, log.segment
             return self._log
 
@@ -454,7 +456,7 @@ class Snapshot:
             if self._loaded is None:
                 require_log_support(self.protocol, operation="list the table's files")
                 self._loaded = PendingState(base=self._replay())
-                # Not before: whoever is interrupted in between would take the last commit for all of them.
+                # Only after the state is set: an interruption in between would leave the last commit alone.
                 self._forget_commits()
             state = self._catch_up()
             assert state is not None
@@ -463,7 +465,7 @@ class Snapshot:
             return state
 
     def _forget_commits(self) -> None:
-        """What is in the state needs no bytes any more."""
+        """Drop the bytes of the commits that are in the state, except for the latest one."""
         if self._log is not None:
             self._replayed_tail, self._log = None, replace(self._log, commits=self._log.commits[-1:])
 
@@ -476,15 +478,16 @@ class Snapshot:
         info = self._segment.checksum
         if self._checksum is None and info is not None:
             self._checksum = read_checksum(self._store, info)
-        found = () if self._checksum is None else self._checksum.discrepancies(state)
-        if found:
+        differences = () if self._checksum is None else self._checksum.discrepancies(state)
+        if differences:
             warnings.warn(
-                f"Version {self.version} of {self._store.uri!r} is not what its checksum says: "
-                f"{'; '.join(found)}. The log or the checksum was changed; no checkpoint is written of it.",
+                f"Version {self.version} of {self._store.uri!r} contradicts its checksum: "
+                f"{'; '.join(differences)}. The log or the checksum was changed. No checkpoint of this "
+                "version will be written.",
                 DeltaWarning,
                 stacklevel=4,
             )
-        return tuple(found)
+        return tuple(differences)
 
     def _tail(self, log: OpenLog) -> Tail:
         if self._replayed_tail is None:
@@ -506,7 +509,7 @@ class Snapshot:
             return self._replay_without(log, frozenset({log.segment.checkpoint.names}), error)
 
     def _replay_without(self, log: OpenLog, damaged: UnusableFiles, error: CorruptLogError) -> ReplayState:
-        """The state from other files; raises the error when there are none."""
+        """The state without the damaged files. Raises `error` if the version needs them."""
         if not damaged:
             raise error
         warn_damaged(error)
@@ -517,7 +520,7 @@ class Snapshot:
         except InvalidTableError:
             raise error from None
         if (other.protocol, other.metadata) != (self.protocol, self.metadata):
-            # These two came out of the damaged file and have been told already: files of another table's
-            # would be read by their rules.
+            # Callers may have used protocol and metadata of the damaged file already, and the files must not
+            # be read by another definition.
             raise error
         return Snapshot._of_log(self._store, self._clock, other)._state()

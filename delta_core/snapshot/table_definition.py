@@ -1,4 +1,4 @@
-"""What protocol and metadata say of a table, worked out once for all the versions that have the same two."""
+"""The table definition: protocol and metadata, with values that are derived once for all equal versions."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from delta_core.table_features.writer_kind import WriterKind
 
 
 class TableDefinition:
-    """A protocol and a metadata action, and what follows from them alone."""
+    """A protocol and a metadata action, and the values that follow from them alone."""
 
     def __init__(self, protocol: Protocol, metadata: Metadata) -> None:
         self.protocol = protocol
         self.metadata = metadata
         self._schema: StructType | None = None
-        self._written_with: set[tuple[WriterKind, bool, bool]] = set()
+        self._permitted: set[tuple[WriterKind, bool, bool]] = set()
 
     def schema(self, *, where: str) -> StructType:
-        """The table's schema. Raises as `table_schema`, which `where` is for."""
+        """The table's schema. Raises like `table_schema`; `where` is for its messages."""
         if self._schema is None:
             self._schema = table_schema(self.metadata, where=where)
         return self._schema
 
     @cached_property
     def column_mapping(self) -> ColumnMapping:
-        """What columns are called in the data files. Raises InvalidTableError for an unknown mode."""
+        """The mapping of columns to physical names. Raises InvalidTableError for an unknown mode."""
         return ColumnMapping.of(self.metadata.configuration)
 
     @cached_property
@@ -42,9 +42,9 @@ class TableDefinition:
     def require_writable(
         self, *, writer_kind: WriterKind, has_deletion_vectors: bool, has_v2_checkpoint: bool, operation: str
     ) -> None:
-        """Refuse as `require_write_support`, which need not look twice at what it let pass."""
+        """Refuse like `require_write_support`. A check that succeeded is not repeated."""
         facts = (writer_kind, has_deletion_vectors, has_v2_checkpoint)
-        if facts in self._written_with:
+        if facts in self._permitted:
             return
         require_write_support(
             self.protocol,
@@ -54,14 +54,14 @@ class TableDefinition:
             has_v2_checkpoint=has_v2_checkpoint,
             operation=operation,
         )
-        self._written_with.add(facts)
+        self._permitted.add(facts)
 
 
 def unlisted_deletion_vector(operation: str, *, where: str) -> CorruptLogError:
-    """The error of a deletion vector that the protocol does not speak of."""
+    """The error for a deletion vector in a table whose protocol does not list the feature."""
     return CorruptLogError(
         f"Cannot {operation}: a live file of {where} has a deletion vector, and the protocol does not list "
         "the feature deletionVectors.",
-        cause="Reading the file whole would bring deleted rows back.",
-        fix="Restore the table, with the engine that wrote the vector, to a version before it.",
+        cause="Reading the file without its deletion vector would return deleted rows.",
+        fix="Restore the table to a version before it, with the engine that wrote the deletion vector.",
     )

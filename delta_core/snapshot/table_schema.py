@@ -1,4 +1,4 @@
-"""The schema of a version, checked against the rest of its metadata."""
+"""The schema of a version, checked against the other metadata."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def table_schema(metadata: Metadata, *, where: str) -> StructType:
         where: the version and the table, for messages.
 
     Raises:
-        SchemaError: the text is no schema, or two columns have one name.
-        CorruptLogError: there is no schema, or it lacks a partition column.
-        InvalidTableError: the column mapping asks for names or ids that columns lack.
+        SchemaError: the schema string is invalid, or two columns have the same name.
+        CorruptLogError: the schema is missing, or lacks a partition column.
+        InvalidTableError: the column mapping mode requires names or ids that columns lack.
     """
     if not metadata.schema_string:
         raise CorruptLogError(
@@ -30,21 +30,21 @@ def table_schema(metadata: Metadata, *, where: str) -> StructType:
     try:
         schema = schema_from_json(metadata.schema_string)
     except SchemaError as error:
-        raise SchemaError(f"{error.problem}: {where}", cause=error.cause, fix=error.fix) from error
+        raise SchemaError(_located(error, where), cause=error.cause, fix=error.fix) from error
     doubled = _doubled(schema)
     if doubled is not None:
         raise SchemaError(
-            f"The schema cannot be used: {where}",
-            cause=f"Two columns are called {doubled}; names are compared without case",
-            fix="Restore the table's metaData action from an earlier version",
+            f"The schema cannot be used: {where}.",
+            cause=f"Two columns have the name {doubled}. Names are compared without case.",
+            fix="Restore the table's metaData action from an earlier version.",
         )
     for name in metadata.partition_columns:
         field = schema.find(name)
         if field is None or isinstance(field.data_type, StructType | ArrayType | MapType):
             raise CorruptLogError(
                 f"{where} cannot be read.",
-                cause=f"Its metaData action names the partition column {name!r}, and the schema has no "
-                "simple column of that name",
+                cause=f"Its metaData action lists the partition column {name!r}, and the schema has no "
+                "column of that name with a primitive type.",
                 fix="Restore the table's metaData action from an earlier version.",
             )
     try:
@@ -52,12 +52,16 @@ def table_schema(metadata: Metadata, *, where: str) -> StructType:
         for field in schema:
             mapping.physical_name(field)
     except InvalidTableError as error:
-        raise InvalidTableError(f"{error.problem}: {where}", cause=error.cause, fix=error.fix) from error
+        raise InvalidTableError(_located(error, where), cause=error.cause, fix=error.fix) from error
     return schema
 
 
+def _located(error: InvalidTableError | SchemaError, where: str) -> str:
+    return f"{error.problem.rstrip('.')}: {where}."
+
+
 def _doubled(data_type: DataType) -> str | None:
-    """A name that two fields of one struct have, at any depth."""
+    """A name that two fields of one struct share, at any depth, or None."""
     if isinstance(data_type, ArrayType):
         return _doubled(data_type.element_type)
     if isinstance(data_type, MapType):
@@ -70,4 +74,4 @@ def _doubled(data_type: DataType) -> str | None:
         if folded in seen:
             return field.name
         seen.add(folded)
-    return next((found for field in data_type if (found := _doubled(field.data_type)) is not None), None)
+    return next((name for field in data_type if (name := _doubled(field.data_type)) is not None), None)

@@ -1,1 +1,1 @@
-"""Bytes and names in a store; nothing here knows about Delta."""
+"""Object stores and file systems as bytes and names, without knowledge of Delta."""

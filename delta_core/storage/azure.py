@@ -28,14 +28,14 @@ _CREDENTIALS = {
     "object_id": "managed_identity",
     "msi_resource_id": "managed_identity",
 }
-"""The options of which one names who asks, in the client's order, and what the client calls it."""
+"""The options that select a credential, in the client's order, with the client's name for the credential."""
 
 _OF_APPLICATIONS = frozenset({"workload_identity", "client_secret"})
 _CLIENTS = ("storage_client_id", "client_id")
 _TENANTS = ("storage_tenant_id", "storage_authority_id", "tenant_id", "authority_id")
 
 _NO_ACCOUNT = "Account must be specified"
-"""What the client says; which variables it reads is its own."""
+"""The client's message. The client decides which variables it reads."""
 
 _CLOUDS = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de")
 _FABRIC = "fabric.microsoft.com"
@@ -44,23 +44,23 @@ _FABRIC = "fabric.microsoft.com"
 def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStore:
     """A store whose commits are Put Blob with `If-None-Match: *`. Makes no request.
 
-    `abfss://container@account.dfs.core.windows.net/path` names its account, `az://container/path` takes it
-    from the option `account_name` or the environment.
+    An `abfss://container@account.dfs.core.windows.net/path` URI names its account. For
+    `az://container/path` the account comes from the option `account_name` or the environment.
 
     Raises:
-        InvalidUriError: no container, one where only a container is expected, or a host that is none of
-            Azure's.
-        ConfigurationError: an option that is not allowed, or nothing names an account.
+        InvalidUriError: the container is missing, the URI has more than a container where only a container
+            is expected, or the host does not belong to Azure.
+        ConfigurationError: an option is not allowed, or no account is given.
     """
     root = parse_remote_uri(uri)
-    container, place = _container_and_place(root)
+    container, account = _container_and_account(root)
     checked = checked_options(options, prefixes=AZURE_PREFIXES, allowed=AZURE_OPTIONS, aliases=AZURE_ALIASES)
     config: dict[str, Any] = {**checked.service}
-    if place is not None:
-        config["account_name"] = place.account
+    if account is not None:
+        config["account_name"] = account.account
     credential = _credential_type(config)
     if credential is not None:
-        # Else what the environment has goes first, such as a pod's own identity.
+        # Without it the client prefers the environment, such as a pod's own identity.
         config["credential_type"] = credential
 
     def build(client: ClientOptions, retry: ClientOptions) -> store.AzureStore:
@@ -71,25 +71,25 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
             if _NO_ACCOUNT not in str(error):
                 raise
         raise ConfigurationError(
-            f"No account is named for the container {container!r}.",
-            cause="An az: URI names the container alone.",
-            fix="Pass account_name, or set AZURE_STORAGE_ACCOUNT_NAME; or write the URI as "
+            f"The account of the container {container!r} is missing.",
+            cause="An az: URI contains only the container.",
+            fix="Pass account_name, or set AZURE_STORAGE_ACCOUNT_NAME, or write the URI as "
             "abfss://container@account.dfs.core.windows.net/path.",
         )
 
     endpoint, emulator = config.get("endpoint"), _emulator()
     if endpoint:
-        config["use_emulator"] = False  # else the client prefers it to the option
+        config["use_emulator"] = False  # otherwise the client prefers it to the option
     elif emulator is None:
         endpoint = environment_value("AZURE_", _ENDPOINTS)
-    if not endpoint and emulator is None and place is not None:
-        # The client knows the hosts of two clouds.
-        if place.is_fabric:
+    if not endpoint and emulator is None and account is not None:
+        # The client knows only the hosts of two clouds.
+        if account.is_fabric:
             config["use_fabric_endpoint"] = True
-        elif place.blob_host is not None:
-            endpoint = f"https://{place.blob_host}"
+        elif account.blob_host is not None:
+            endpoint = f"https://{account.blob_host}"
     if endpoint:
-        # Of several variables the client takes the one that happens to be the last.
+        # When several variables are set, the client's choice is arbitrary.
         config["endpoint"] = str(endpoint)
     endpoint = endpoint or emulator
     clients = client_pair(
@@ -104,7 +104,7 @@ def open_azure(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogS
 
 
 def _credential_type(options: Mapping[str, Any]) -> str | None:
-    """The kind of credential that the options name, in the client's words; None where they name none."""
+    """The kind of credential that the options select, as the client names it; None without one."""
     named = {name for name, value in options.items() if value}
     has_client = "client_id" in named or environment_value("AZURE_", _CLIENTS) is not None
     has_tenant = "tenant_id" in named or environment_value("AZURE_", _TENANTS) is not None
@@ -118,19 +118,19 @@ def _credential_type(options: Mapping[str, Any]) -> str | None:
 
 
 def _emulator() -> str | None:
-    """Where the emulator is that the environment turns on; None when it does not."""
+    """The address of the emulator when the environment turns it on, else None."""
     if (environment_value("AZURE_", ["storage_use_emulator"]) or "false").lower() in FALSE:
         return None
     return environment_value("AZURITE_", ["blob_storage_url"]) or "http://127.0.0.1:10000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Whose account an `abfss:` URI names, and in which cloud.
+class _Account:
+    """The account and the cloud of an `abfss:` URI.
 
     Attributes:
-        blob_host: what answers for its blobs, where the client would ask another.
-        is_fabric: whether it is OneLake.
+        blob_host: host of the account's blobs when it differs from the client's default.
+        is_fabric: whether the account is in OneLake.
     """
 
     account: str
@@ -138,35 +138,35 @@ class _Place:
     is_fabric: bool = False
 
 
-def _container_and_place(root: RemoteUri) -> tuple[str, _Place | None]:
+def _container_and_account(root: RemoteUri) -> tuple[str, _Account | None]:
     container, at, host = root.authority.partition("@")
     if root.scheme == "abfss":
         if not at or "." not in host:
             raise InvalidUriError(
-                "The abfss: URI names no container or no account.",
+                "The abfss: URI has no container or no account.",
                 fix="Write abfss://container@account.dfs.core.windows.net/path.",
             )
-        return container, _place(host)
+        return container, _account_of_host(host)
     if at:
         raise InvalidUriError(
-            "The az: URI has an account in front of its path.",
+            "The az: URI contains an account.",
             fix="Write az://container/path and pass account_name, or use abfss:.",
         )
     return container, None
 
 
-def _place(host: str) -> _Place:
+def _account_of_host(host: str) -> _Account:
     account, _, domain = host.lower().partition(".")
     service, _, cloud = domain.partition(".")
     if service in ("dfs", "blob") and account:
         if cloud == _FABRIC:
-            return _Place(account=account, is_fabric=True)
+            return _Account(account=account, is_fabric=True)
         if cloud in _CLOUDS:
             elsewhere = cloud != _CLOUDS[0]
-            return _Place(account=account, blob_host=f"{account}.blob.{cloud}" if elsewhere else None)
+            return _Account(account=account, blob_host=f"{account}.blob.{cloud}" if elsewhere else None)
     raise InvalidUriError(
-        f"The abfss: URI names the host {host!r}, which is none of Azure's.",
-        cause=f"Accounts are below dfs. or blob. of {', '.join((*_CLOUDS, _FABRIC))}.",
-        fix="Write abfss://container@account.dfs.core.windows.net/path; for another service write "
+        f"The abfss: URI names the host {host!r}, which does not belong to Azure.",
+        cause=f"Hosts of accounts end in dfs. or blob. and one of {', '.join((*_CLOUDS, _FABRIC))}.",
+        fix="Write abfss://container@account.dfs.core.windows.net/path. For another service write "
         "az://container/path and pass endpoint and account_name.",
     )

@@ -1,12 +1,12 @@
-"""A remote store whose immutable log objects are kept on the local disk.
+"""A remote store with a cache of immutable log objects on the local disk.
 
-Commits, checkpoints, compactions, checksums and sidecars never change under their names while their table
-lives. A table that was dropped and made anew under the same URI has other objects under the same names, so
-an entry's key holds the size, time and entity tag that the store gave in the listing; what was not listed is
-not kept. Sidecars are not listed, but their names are unique. `read` always asks the store: a commit that
-is looked at to learn who won must be the one that is there now.
+The content of a commit, checkpoint, log compaction, checksum or sidecar never changes while its table
+exists. A table that was dropped and created again under the same URI has other objects under the same names.
+The key of a cache entry therefore contains the size, time and entity tag from the listing, and objects that
+were not listed are not cached. Sidecars are not listed, but their names are unique. `read` always asks the
+store: a reader that checks which writer won needs the commit that exists now.
 
-Only what is whole is kept: what was listed has the size that was listed, and a sidecar the two ends of a
+Only complete objects are cached: a listed object has its listed size, and a sidecar starts and ends like a
 Parquet file.
 """
 
@@ -37,7 +37,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class CachedLogStore:
-    """Wraps a remote store; writes, listings and data files go straight to it."""
+    """A wrapper of a remote store. Writes, listings and data files are not cached."""
 
     def __init__(self, inner: LogStore, cache: DiskCache) -> None:
         self.inner = inner
@@ -56,18 +56,18 @@ class CachedLogStore:
 
     @property
     def consistent_listing(self) -> bool:
-        """As the store."""
+        """The store's value."""
         return self.inner.consistent_listing
 
     @property
     def remote(self) -> bool:
-        """As the store."""
+        """The store's value."""
         return self.inner.remote
 
     # ------------------------------------------------------------ reads
 
     def read(self, path: str) -> bytes:
-        """As the store, never from the cache."""
+        """Read from the store, never from the cache."""
         return self.inner.read(path)
 
     def open_whole(self, path: str) -> pa.NativeFile:
@@ -75,26 +75,26 @@ class CachedLogStore:
 
         Raises:
             ObjectNotFoundError: it does not exist.
-            StorageError: among others, because it has not the size that was listed.
+            StorageError: also when the object does not have its listed size.
         """
         key = self._key(path)
         if key is None:
             return self.inner.open_whole(path)
         with self._lock:
             info = self._listed.get(path)
-        found = self.cache.get(key)
-        if found is None or (info is None and not _is_whole_parquet(found)):
+        data = self.cache.get(key)
+        if data is None or (info is None and not _is_whole_parquet(data)):
             read = partial(self.inner.read, path)
-            found = pa.py_buffer(read() if info is None else fetch_listed(info, read))
-            if info is not None or _is_whole_parquet(found):
-                self.cache.put(key, found)
-        return pa.BufferReader(found)
+            data = pa.py_buffer(read() if info is None else fetch_listed(info, read))
+            if info is not None or _is_whole_parquet(data):
+                self.cache.put(key, data)
+        return pa.BufferReader(data)
 
     def derived_columns(self, path: str) -> DerivedColumns | None:
-        """Where what is worked out from an object is kept; None where it may change.
+        """The cache for columns derived from an object; None when the object may change.
 
-        It is the object that was listed last, which need not be the one that the caller has read: bind it to
-        those bytes with `of_content`.
+        The entry belongs to the object that was listed last, which may differ from the object that the caller
+        has read. Bind the entry to the bytes that were read with `of_content`.
         """
         key = self._key(path)
         return None if key is None else DerivedColumns(cache=self.cache, key=key)
@@ -107,107 +107,107 @@ class CachedLogStore:
         return f"{self.uri}\n{path}\n{info.size_bytes}\n{info.modified_ms}\n{info.etag or ''}"
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
-        """As the store; what is listed in the log may be kept from now on."""
-        found = self.inner.list_directory(path, start_after=start_after)
+        """List the store. Objects of the log that are listed may be cached from then on."""
+        infos = self.inner.list_directory(path, start_after=start_after)
         if f"{path}/" == _LOG:
             with self._lock:
-                self._listed.update((info.path, info) for info in found if _is_immutable(info.path))
-        return found
+                self._listed.update((info.path, info) for info in infos if _is_immutable(info.path))
+        return infos
 
     def head(self, path: str) -> ObjectInfo:
-        """As the store."""
+        """Ask the store."""
         return self.inner.head(path)
 
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
-        """As the store."""
+        """Walk the store."""
         return self.inner.walk(path)
 
     @in_place_of(walk)
     def walk_batches(self, path: str = "") -> Iterator[ListedFiles]:
-        """As the store."""
+        """Walk the store in batches."""
         return walk_batches(self.inner, path)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """As the store."""
+        """Read from the store, without the cache."""
         return self.inner.open_input(path)
 
     # ------------------------------------------------------------ writes
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """As the store."""
+        """Create in the store."""
         self.inner.put_if_absent(path, data)
 
     def put(self, path: str, data: bytes) -> None:
-        """As the store."""
+        """Write to the store."""
         self.inner.put(path, data)
 
     def delete(self, path: str) -> None:
-        """As the store."""
+        """Delete from the store."""
         self.inner.delete(path)
 
     @in_place_of(head, delete)
     def delete_unchanged(self, objects: Sequence[SeenObject]) -> Deleted:
-        """As the store."""
+        """Delete from the store."""
         return delete_unchanged(self.inner, objects)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """As the store."""
+        """Write to the store."""
         return self.inner.open_output(path)
 
     def persist(self, paths: Sequence[str]) -> None:
-        """As the store."""
+        """Persist in the store."""
         self.inner.persist(paths)
 
 
 def derived_columns(store: LogStore, path: str) -> DerivedColumns | None:
-    """Where what is worked out from an object is kept for other processes; None where there is no cache."""
+    """The cache for columns derived from an object, shared by processes; None when the store has no cache."""
     return store.derived_columns(path) if isinstance(store, CachedLogStore) else None
 
 
 def with_shared_cache(store: LogStore, *, environment: Mapping[str, str] | None = None) -> LogStore:
-    """The store with the cache that all processes of a user share; a local one as it is.
+    """The store with the cache that all processes of a user share. A local store has no cache.
 
-    `DELTAWARD_CACHE` names its directory (by default `deltaward` in the user's cache directory),
-    `DELTAWARD_CACHE_BYTES` bounds it (2 GiB); 0 turns it off.
+    `DELTAWARD_CACHE` is its directory (by default `deltaward` in the user's cache directory).
+    `DELTAWARD_CACHE_BYTES` is its maximum size (by default 2 GiB); 0 turns the cache off.
 
     Raises:
-        ConfigurationError: the bound is not a number of bytes.
+        ConfigurationError: `DELTAWARD_CACHE_BYTES` is not a number of bytes.
     """
     if not store.remote:
         return store
     values = os.environ if environment is None else environment
-    text = values.get("DELTAWARD_CACHE_BYTES") or str(DEFAULT_MAX_BYTES)
-    if not text.isdecimal():
+    max_bytes_string = values.get("DELTAWARD_CACHE_BYTES") or str(DEFAULT_MAX_BYTES)
+    if not max_bytes_string.isdecimal():
         raise ConfigurationError(
-            f"DELTAWARD_CACHE_BYTES is {text!r}.",
-            cause="It is no number of bytes.",
+            f"DELTAWARD_CACHE_BYTES is {max_bytes_string!r}.",
+            cause="The value is not a number of bytes.",
             fix="Set it to a whole number, or to 0 to turn the cache off.",
         )
-    if int(text) == 0:
+    if int(max_bytes_string) == 0:
         return store
     base = values.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     directory = values.get("DELTAWARD_CACHE") or os.path.join(base, "deltaward")
-    return CachedLogStore(store, _shared(directory, int(text)))
+    return CachedLogStore(store, _shared(directory, int(max_bytes_string)))
 
 
 def without_cache(store: LogStore) -> LogStore:
-    """The store behind the cache: every call asks it, and nothing is kept."""
+    """The store behind the cache. Every call asks the store, and nothing is cached."""
     return store.inner if isinstance(store, CachedLogStore) else store
 
 
 @cache
 def _shared(directory: str, max_bytes: int) -> DiskCache:
-    """One for each directory and process, so that what it counts is counted together."""
+    """The only cache of a directory in this process, so that its statistics cover all stores."""
     return DiskCache(directory, max_bytes=max_bytes)
 
 
 def _is_sidecar(path: str) -> bool:
-    """Whether a path is a sidecar's, whose name says that no other file ever has it."""
+    """Whether a path is a sidecar with a UUID in its name, which no other file ever has."""
     return path.startswith(_SIDECARS) and path.endswith(".parquet") and _UUID.search(path) is not None
 
 
 def _is_whole_parquet(data: pa.Buffer) -> bool:
-    """Whether data has the two ends of a Parquet file and room for the footer between them."""
+    """Whether data starts and ends like a Parquet file and has room for the footer between the ends."""
     if data.size < 3 * len(_PARQUET_MAGIC):
         return False
     end = data.slice(data.size - 2 * len(_PARQUET_MAGIC)).to_pybytes()

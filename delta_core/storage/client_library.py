@@ -1,7 +1,8 @@
-"""obstore in this process.
+"""obstore in forked processes.
 
-Its requests are carried out by threads that it starts once, and a forked process does not have them: it would
-wait for them for ever. A copy of the library that is loaded there starts its own.
+obstore runs its requests in threads that it starts once. A forked process does not have these threads, so a
+request there would wait for ever. A copy of the library that the forked process loads starts its own
+threads.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ _FILE = str(sys.modules[_EXTENSION].__file__)
 
 _lock = threading.Lock()
 _process = os.getpid()
-# What is thrown away would wait for the parent's threads, too.
+# Discarded objects would also wait for the parent's threads, so they are kept.
 _of_parents: list[dict[str, Any]] = []
 
 
 def require_own_library() -> None:
-    """Once a process was forked, give obstore's modules what a copy of the library has.
+    """In a forked process, replace the contents of obstore's modules with those of a new copy.
 
-    Names are to be looked up in the modules (`obstore.get`, `obstore.store.S3Store`), not kept. Cost: nothing
-    in the process that has imported obstore; once in another some 30 ms and 15 MB of memory.
+    Look up names in the modules (`obstore.get`, `obstore.store.S3Store`) at each use; do not keep them.
+    Cost: nothing in the process that imported obstore; in another process about 30 ms and 15 MB of memory,
+    once.
 
     Raises:
         StorageError: the copy cannot be loaded.
@@ -55,7 +57,7 @@ def require_own_library() -> None:
             sys.modules.update(modules)
             raise StorageError(
                 "A forked process cannot use an object store that its parent has used.",
-                cause=f"A copy of the client's library could not be loaded: {error}",
+                cause=f"A copy of the client library could not be loaded: {error}",
                 fix='Start processes with the method "spawn" or "forkserver".',
             ) from error
         for name, module in modules.items():
@@ -88,9 +90,9 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 @contextmanager
 def _copy_of(file: str) -> Iterator[str]:
-    """A path at which no library is loaded yet: one that is loaded is not loaded again."""
+    """A path at which no library is loaded yet: the loader does not load the same path twice."""
     if hasattr(os, "memfd_create"):
-        # From some disks for temporary files nothing may be run.
+        # Some temporary directories are mounted without permission to execute.
         copy = os.memfd_create("obstore", os.MFD_CLOEXEC)
         path = f"/proc/{os.getpid()}/fd/{copy}"
         try:

@@ -1,8 +1,8 @@
-"""Finding and opening what a table's log lists: data files, change data files, deletion vectors.
+"""Access to the objects that a table's log lists: data files, change data files, deletion vectors.
 
-The one place that decides where such an object may be and when it counts as missing. Besides the table's
-own root there can be others that the caller allows, for reading the files that a shallow clone shares with
-its source. Whatever is written or deleted lies below the table's own, whoever allows what.
+This is the only module that decides where such an object may be and when it counts as missing. Besides the
+table's own root, the caller may allow further roots, to read the files that a shallow clone shares with its
+source. Writes and deletions always stay below the table's own root.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RETRY_PAUSES_SECONDS = (0.1, 0.4, 1.0)
-"""How long to wait between tries at an object that a store may not show yet."""
+"""The pauses between attempts to open an object that a store may not show yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPlace:
-    """Where an object is: a store, and the path below its root, decoded."""
+    """The location of an object: a store, and the decoded path below its root."""
 
     store: LogStore
     path: str
@@ -40,21 +40,21 @@ class ObjectPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataAccess:
-    """How the objects that a log lists are found and opened.
+    """Finds and opens the objects that a log lists.
 
     Attributes:
-        allowed_roots: stores below whose roots absolute paths may lead, besides the table's own.
-        clock: for pauses between tries.
+        allowed_roots: further stores below whose roots absolute paths may lead.
+        clock: used for pauses between attempts.
     """
 
     allowed_roots: tuple[LogStore, ...] = ()
     clock: Clock = SYSTEM_CLOCK
 
     def locate(self, raw_log_path: str, *, store: LogStore) -> ObjectPlace:
-        """Where the object is that a path in the log of the store's table names.
+        """The location of the object that a path in the log of the store's table refers to.
 
         Raises:
-            PathEscapeError: neither below the table's root nor below one that is allowed.
+            PathEscapeError: the path is neither below the table's root nor below an allowed root.
         """
         root_uri, path = resolve_data_location(
             raw_log_path, root_uri=store.uri, allowed_root_uris=[root.uri for root in self.allowed_roots]
@@ -62,7 +62,7 @@ class DataAccess:
         return ObjectPlace(next(s for s in (store, *self.allowed_roots) if s.uri == root_uri), path)
 
     def followed(self, place: ObjectPlace) -> ObjectPlace:
-        """Where `open` looks for an object: behind the links on the way to it.
+        """The location from which `open` reads an object, with symbolic links resolved.
 
         Raises:
             PathEscapeError: a link leads out of the roots.
@@ -70,11 +70,11 @@ class DataAccess:
         return self._behind_links(place.store, place.path)
 
     def open_logged(self, raw_log_path: str, *, store: LogStore) -> pa.NativeFile:
-        """A seekable reader of the data file that a path in the log of the store's table names: see `open`.
+        """A seekable reader of the data file that a path in the table's log refers to; see `open`.
 
         Raises:
             MissingDataFileError: the store does not have it.
-            PathEscapeError: it is below none of the roots, or a link leads out of them.
+            PathEscapeError: the path is not below any of the roots, or a link leads out of them.
         """
         place = self.locate(raw_log_path, store=store)
         return self.open(place.store, place.path)
@@ -82,15 +82,15 @@ class DataAccess:
     def open(self, store: LogStore, path: str, *, kind: str = "data file", fix: str = "") -> pa.NativeFile:
         """A seekable reader of an object that a log lists.
 
-        A store that may not show yet what was written is asked again, four times in a second and a half.
-        On a local disk, links below a root are followed as long as they stay below it or lead below an
-        allowed one; a root itself may be a link.
+        When the store's listings may lag, a missing object is tried four times in one and a half seconds. On
+        a local disk, symbolic links below a root are followed when they stay below it or lead below an
+        allowed root. A root itself may be a symbolic link.
 
         Args:
             store: the store that has it.
-            path: below the store's root, decoded.
-            kind: what it is, for messages.
-            fix: what to do when it is missing, for messages.
+            path: decoded path below the store's root.
+            kind: kind of the object, for messages.
+            fix: fix for the message when the object is missing.
 
         Raises:
             MissingDataFileError: the store does not have it.
@@ -107,38 +107,37 @@ class DataAccess:
             return place.store.open_input(place.path)
         except ObjectNotFoundError as error:
             raise MissingDataFileError(
-                f"The {kind} {path} is missing",
-                cause="The log lists it, but the store does not have it",
-                fix=fix
-                or "Restore the file; if it is lost for good, repair() takes it out of the newest version",
+                f"The {kind} {path} is missing.",
+                cause="The log lists it, but the store does not have it.",
+                fix=fix or "Restore the file. If it is lost, repair() removes it from the newest version.",
             ) from error
 
     def require_reach(self, raw_log_paths: Iterable[str], *, store: LogStore) -> None:
-        """Make sure that objects may be opened, for who must know before the first of them is.
+        """Check that objects may be opened, before the first of them is opened.
 
-        Whether they are there is not looked at. Cost: as `require_no_way_out`.
+        Does not check whether the objects exist. Cost: as `require_no_way_out`.
 
         Raises:
-            PathEscapeError: one is below none of the roots, or a link leads out of them.
+            PathEscapeError: a path is not below any of the roots, or a link leads out of them.
         """
-        found: dict[str, tuple[LogStore, list[str]]] = {}
+        by_root: dict[str, tuple[LogStore, list[str]]] = {}
         for raw in raw_log_paths:
             place = self.locate(raw, store=store)
-            found.setdefault(place.store.uri, (place.store, []))[1].append(place.path)
-        for root, paths in found.values():
+            by_root.setdefault(place.store.uri, (place.store, []))[1].append(place.path)
+        for root, paths in by_root.values():
             self.require_no_way_out(root, paths)
 
     def require_no_way_out(self, store: LogStore, paths: Iterable[str]) -> None:
-        """Make sure that no link leads out of the roots, for objects that others will open, such as Spark.
+        """Check that no symbolic link leads out of the roots, for objects that others open, such as Spark.
 
         Args:
             store: the store that has them.
-            paths: below its root, decoded.
+            paths: decoded paths below its root.
 
         Raises:
             PathEscapeError: a link leads out of the roots.
 
-        Cost: on a local disk two system calls for each object and directory; elsewhere none.
+        Cost: on a local disk two system calls for each object and directory; in other stores nothing.
         """
         if uri_scheme(store.uri) != "file":
             return
@@ -164,14 +163,14 @@ class DataAccess:
             if other and _is_below(real, other):
                 return ObjectPlace(allowed, os.path.relpath(real, other))
         raise PathEscapeError(
-            f"The path {path!r} is a link out of the root {store.uri!r}.",
-            cause="It, or a directory on the way, is a symbolic link.",
-            fix="Put the file itself into the table, or allow the root that the link leads to.",
+            f"The path {path!r} leads through a symbolic link out of the root {store.uri!r}.",
+            cause="The file, or a directory on its path, is a symbolic link.",
+            fix="Put the file itself into the table, or allow the root that the symbolic link leads to.",
         )
 
 
 TABLE_ONLY = DataAccess()
-"""Nothing outside the table is opened."""
+"""Access without further roots: nothing outside the table is opened."""
 
 
 def open_allowed_roots(
@@ -183,18 +182,19 @@ def open_allowed_roots(
     """The stores of `DataAccess.allowed_roots`. Makes no request.
 
     Raises:
-        InvalidUriError: no store serves a URI.
-        ConfigurationError: a root is one text instead of several, or the whole file system.
+        InvalidUriError: a URI has a scheme without a store.
+        ConfigurationError: the roots are one string instead of a list, or a root is the whole file system.
     """
     if not isinstance(uris, Iterable):
         raise ConfigurationError(
-            f"The allowed roots are of the type {type(uris).__name__}.",
-            cause="There may be several.",
-            fix="Pass a list of URIs or paths, an empty one for none.",
+            f"The allowed roots have the type {type(uris).__name__}.",
+            cause="Allowed roots must be a list.",
+            fix="Pass a list of URIs or paths, or an empty list.",
         )
     if isinstance(uris, str | os.PathLike):
         raise ConfigurationError(
-            f"The allowed roots are the one text {os.fspath(uris)!r}.", fix="Pass a list of URIs or paths."
+            f"The allowed roots are the single string {os.fspath(uris)!r}.",
+            fix="Pass a list of URIs or paths.",
         )
     stores: Sequence[LogStore] = [
         open_store(uri, storage_options=storage_options, clock=clock) for uri in uris
@@ -203,8 +203,8 @@ def open_allowed_roots(
         if uri_scheme(store.uri) == "file" and len(local_path_of_uri(store.uri).parts) < 2:
             raise ConfigurationError(
                 "The whole file system is an allowed root.",
-                cause="Then a log could name any file of this machine.",
-                fix="Allow the roots of the tables that share their files with this one.",
+                cause="A log could then refer to any file of this machine.",
+                fix="Allow the roots of the tables that share their files with this table.",
             )
     return tuple(stores)
 

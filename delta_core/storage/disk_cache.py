@@ -1,8 +1,8 @@
 """A bounded cache of immutable objects on the local disk, shared by processes.
 
-An entry is one file: its content and then a digest of it, so that a torn or changed one is found out and
-dropped. Entries are created under a temporary name and renamed; those read longest ago go first. Deleting
-any of them, or the whole folder, at any time costs requests and nothing else.
+An entry is one file: the content and a digest of it, so that a torn or changed entry is detected and
+deleted. Entries are created under a temporary name and renamed. Eviction deletes the entries that were read
+longest ago. Deleting any entries, or the whole folder, at any time only costs requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ABANDONED_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStatistics:
-    """What a cache has done in this process; `damaged` entries count as misses, too."""
+    """Counters of a cache in this process. `damaged` entries are included in the misses."""
 
     hits: int
     misses: int
@@ -41,12 +41,12 @@ class CacheStatistics:
 
 
 class DiskCache:
-    """Objects by key.
+    """Immutable objects by key, on the local disk.
 
     Args:
-        directory: where the entries are; made when the first one is stored.
-        max_bytes: evicting begins above this size.
-        clock: tells which unfinished entries nobody is writing any more.
+        directory: the directory of the entries; created when the first entry is stored.
+        max_bytes: eviction begins above this size.
+        clock: used to find unfinished entries that no process writes any more.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class DiskCache:
         self._lock = threading.Lock()
         renew_lock_in_children(self)
         self._counts = dict.fromkeys(("hits", "misses", "damaged", "stored", "evicted"), 0)
-        self._stored_since_look = max_bytes  # look at the first occasion
+        self._stored_since_check = max_bytes  # check the size at the first `put`
 
     @property
     def statistics(self) -> CacheStatistics:
-        """Hits and misses so far."""
+        """The counters so far."""
         with self._lock:
             return CacheStatistics(**self._counts)
 
     def get(self, key: str) -> pa.Buffer | None:
-        """The object, mapped into memory and checked; None when it is not there. No request."""
+        """The object, memory-mapped and checked; None when it is not cached. No request."""
         path = self._path(key)
         try:
             with pa.memory_map(str(path), "r") as mapped:
@@ -86,18 +86,18 @@ class DiskCache:
             self._count("damaged", "misses")
             return None
         with suppress(OSError):
-            os.utime(path)  # when it was used, for eviction
+            os.utime(path)  # the time of use, for eviction
         self._count("hits")
         return content
 
     def put(self, key: str, data: bytes | pa.Buffer) -> None:
-        """Keep an object. A disk that is full or not writable is not an error: then nothing is kept."""
+        """Cache an object. When the disk is full or not writable, the object is silently not cached."""
         if len(data) + _DIGEST_BYTES + len(_FORMAT) > self.max_bytes:
             return
         path = self._path(key)
         temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
         try:
-            # What a table's log says is for those who may read the table.
+            # Only users who may read the table may read the content of its log.
             for folder in (self.directory, path.parent):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open(temporary, "wb", opener=_private) as file:
@@ -111,21 +111,21 @@ class DiskCache:
             return
         self._count("stored")
         with self._lock:
-            self._stored_since_look += len(data)
-            due = self._stored_since_look > self.max_bytes // 8
+            self._stored_since_check += len(data)
+            due = self._stored_since_check > self.max_bytes // 8
             if due:
-                self._stored_since_look = 0
+                self._stored_since_check = 0
         if due:
             self._evict()
 
     def _evict(self) -> None:
-        """Down to a share of the bound, by time of use. Other processes may do the same meanwhile."""
-        self._end_abandoned()
+        """Evict down to a share of the maximum, by time of use. Other processes may do the same."""
+        self._delete_abandoned()
         entries = []
         for path in self.directory.glob(f"*/*{_SUFFIX}"):
             with suppress(OSError):
-                found = path.stat()
-                entries.append((found.st_mtime_ns, found.st_size, path))
+                info = path.stat()
+                entries.append((info.st_mtime_ns, info.st_size, path))
         total = sum(size for _, size, _ in entries)
         if total <= self.max_bytes:
             return
@@ -137,8 +137,8 @@ class DiskCache:
             if total <= self.max_bytes * _KEPT_SHARE:
                 return
 
-    def _end_abandoned(self) -> None:
-        """What a process that was killed had begun to write."""
+    def _delete_abandoned(self) -> None:
+        """Delete the unfinished entries of processes that were killed."""
         now = self._clock.now_ms() / 1000
         for path in self.directory.glob("*/.*.tmp"):
             with suppress(OSError):
@@ -160,7 +160,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _digest(data: bytes | pa.Buffer, key: str) -> bytes:
-    # With the key in it, an entry under another's name does not pass.
+    # The key is part of the digest, so that an entry under the name of another key is detected.
     return hashlib.blake2b(
         data, digest_size=_DIGEST_BYTES, key=hashlib.sha256(key.encode()).digest()
     ).digest()

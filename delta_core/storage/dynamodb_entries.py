@@ -1,10 +1,10 @@
-"""The entries of delta-storage's DynamoDB table: which writer has which version.
+"""The entries of delta-storage's DynamoDB table: they record which writer owns which version.
 
-One item per commit, keyed by the table's path (`tablePath`) and the commit's file name (`fileName`), with the
-place of the commit's bytes until they have their final name (`tempPath`), whether they have it (`complete`, a
-text) and when the item may be forgotten (`expireTime`, seconds of the epoch; only when it is complete). The
-layout is delta-storage's `BaseExternalLogStore`, so that Spark with its S3DynamoDBLogStore and we exclude
-each other.
+There is one item per commit, with the key `tablePath` (the table's path) and `fileName` (the commit's file
+name). `tempPath` is the location of the commit's bytes until the commit file exists, `complete` (a string)
+records whether it exists, and `expireTime` (seconds of the epoch; only on complete items) is when the item
+may be deleted. The layout is that of delta-storage's `BaseExternalLogStore`, so that Spark with its
+S3DynamoDBLogStore and this library exclude each other.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ DEFAULT_TABLE = "delta_log"
 """delta-storage's default name of the DynamoDB table."""
 
 DEFAULT_REGION = "us-east-1"
-"""Where the DynamoDB table is when nothing says so: the default of delta-storage and of the S3 client."""
+"""The default region of the DynamoDB table, as in delta-storage and in the S3 client."""
 
 EXPIRES_AFTER_SECONDS = 86_400
-"""How long a complete entry is kept; long after any writer that still looks for it."""
+"""How long a complete entry is kept: longer than any writer still looks for it."""
 
 _PATIENT_ATTEMPTS = 3
 _SPELLINGS = ("s3a", "s3", "s3n")
@@ -52,8 +52,8 @@ class Entry:
 
     Attributes:
         file_name: such as `00000000000000000007.json`.
-        temp_path: of the commit's bytes, relative to `_delta_log`.
-        complete: True when the commit file is there.
+        temp_path: location of the commit's bytes, relative to `_delta_log`.
+        complete: True when the commit file exists.
     """
 
     file_name: str
@@ -62,21 +62,21 @@ class Entry:
 
 
 class DynamoDbEntries:
-    """The entries of one table. Makes its clients when it is first asked.
+    """The entries of one table. The clients are created at the first request.
 
-    One client tries again by itself. The other makes one attempt and is only for taking a version: the
-    first attempt of a client that tries again may have landed, and what it reports is the answer to its last.
+    One client retries. The other makes one attempt and is used only to take a version: the first attempt of a
+    client that retries may have succeeded, while the client reports the answer to its last attempt.
 
     Args:
-        table_name: of the DynamoDB table.
-        bucket: of the Delta table.
-        path: of the Delta table in the bucket.
-        client_arguments: for `boto3`'s client; without a region there, boto3's own rules find it.
-        clock: tells when a complete entry expires.
-        profile: of the shared AWS configuration.
-        spelling: the scheme by which the table's other writers name it; None finds it out.
-        connect_seconds: how long a connection may take.
-        read_seconds: how long an answer may take.
+        table_name: name of the DynamoDB table.
+        bucket: bucket of the Delta table.
+        path: path of the Delta table in the bucket.
+        client_arguments: arguments for `boto3`'s client; without a region, boto3's own rules find it.
+        clock: used to set the time when a complete entry expires.
+        profile: profile of the shared AWS configuration.
+        spelling: the URI scheme that the table's other writers use; None detects it.
+        connect_seconds: time limit of a connection.
+        read_seconds: time limit of a response.
     """
 
     def __init__(
@@ -109,54 +109,54 @@ class DynamoDbEntries:
         return f"DynamoDbEntries({self._table!r}, {self._below!r})"
 
     def get(self, file_name: str) -> Entry | None:
-        """The entry of a commit, by a consistent read. One request."""
+        """The entry of a commit. One consistent read."""
         key = {"tablePath": {"S": self._path()}, "fileName": {"S": file_name}}
         answer = self._call("get_item", Key=key, ConsistentRead=True)
         return _entry(answer.get("Item"))
 
     def latest(self) -> Entry | None:
-        """The newest entry, by a consistent read. One request."""
+        """The newest entry. One consistent read."""
         return self._latest_below(self._path())
 
     def create(self, entry: Entry) -> None:
-        """Take a version for its writer, which decides the commit. One request, two when it is unclear.
+        """Take a version for the entry's writer, which decides the commit. One request, or two if unclear.
 
         Raises:
             ObjectExistsError: another writer has it.
-            AmbiguousWriteError: it cannot be told who has it.
-            StorePermissionError, WriteRefusedError: nothing was written, and nothing of this call can be.
+            AmbiguousWriteError: it is not known which writer has the version.
+            StorePermissionError, WriteRefusedError: nothing was written, and nothing will be written later.
         """
         item = self._item(entry)
         try:
             self._call("put_item", once=True, Item=item, ConditionExpression="attribute_not_exists(fileName)")
         except (StorePermissionError, WriteRefusedError):
-            raise  # the answer to the only attempt
+            raise  # the definite answer to the only attempt
         except StorageError as error:
-            # Also the answer *taken* may be to our own request, sent twice on the way.
+            # "Exists already" may also be the answer to our own request, when the network sent it twice.
             try:
-                found = self.get(entry.file_name)
+                existing = self.get(entry.file_name)
             except StorageError:
-                found = None
+                existing = None
                 if isinstance(error, ObjectExistsError):
                     raise AmbiguousWriteError(
-                        f"Whether the entry of {entry.file_name} is ours cannot be told.",
+                        f"It is not known which writer created the entry of {entry.file_name}.",
                         cause=error.cause,
                         fix="Read the version back.",
                     ) from error
-            if found is not None and found.temp_path == entry.temp_path:
+            if existing is not None and existing.temp_path == entry.temp_path:
                 return
-            if found is not None:
+            if existing is not None:
                 raise ObjectExistsError(
                     f"Another writer has the entry of {entry.file_name}.", fix="Read the version."
                 ) from error
             raise AmbiguousWriteError(
-                f"Whether the entry of {entry.file_name} was created cannot be told.",
+                f"It is not known whether the entry of {entry.file_name} was created.",
                 cause=error.cause or error.problem,
                 fix="Read the version back.",
             ) from error
 
     def complete(self, entry: Entry) -> None:
-        """Note that the commit file is there. One request."""
+        """Record that the commit file exists. One request."""
         item = self._item(replace(entry, complete=True))
         expires = self._clock.now_ms() // 1000 + EXPIRES_AFTER_SECONDS
         self._call("put_item", Item={**item, "expireTime": {"N": str(expires)}})
@@ -172,7 +172,7 @@ class DynamoDbEntries:
         }
 
     def _path(self) -> str:
-        """The table's path as its other writers spell it: entries under another spelling exclude nobody."""
+        """The table's path in the other writers' spelling; entries in different spellings do not conflict."""
         with self._lock:
             if self._known_path is None:
                 spelled = [f"{scheme}://{self._below}" for scheme in _SPELLINGS]
@@ -180,7 +180,8 @@ class DynamoDbEntries:
                 if len(used) > 1:
                     raise UnsafeStoreError(
                         f"The DynamoDB table {self._table!r} has entries of one Delta table as "
-                        + " and ".join(used),
+                        + " and ".join(used)
+                        + ".",
                         cause="Writers that spell the table differently do not exclude each other.",
                         fix="Let all writers use one scheme, remove the other entries, and pass the scheme "
                         "as the option dynamodb_scheme.",
@@ -220,7 +221,7 @@ class DynamoDbEntries:
             ) from None
 
     def _clients(self) -> tuple[Any, Any]:
-        """The one that tries again, and the one that does not."""
+        """The client that retries, and the client that makes one attempt."""
         if self._made is None or self._process != os.getpid():
             try:
                 import boto3
@@ -244,11 +245,11 @@ class DynamoDbEntries:
             try:
                 session = boto3.session.Session(profile_name=self._profile)
                 arguments = {"region_name": session.region_name or DEFAULT_REGION, **self._arguments}
-                # Two processes would read each other's answers from the connections of one client.
+                # Two processes that share the connections of one client would read each other's responses.
                 self._made, self._process = (client(_PATIENT_ATTEMPTS), client(1)), os.getpid()
             except (BotoCoreError, ValueError) as error:
                 raise ConfigurationError(
-                    f"The client of the DynamoDB table {self._table!r} cannot be made.",
+                    f"The client of the DynamoDB table {self._table!r} cannot be created.",
                     cause=type(error).__name__,
                     fix="Check the profile, the region and the endpoint.",
                 ) from None
@@ -266,15 +267,15 @@ def _entry(item: Mapping[str, Any] | None) -> Entry | None:
         )
     except KeyError as error:
         raise StorageError(
-            "An entry in the DynamoDB table is not one of delta-storage's.",
-            cause=f"It has no {error}.",
-            fix="Check which table the option dynamo_table_name names.",
+            "An entry in the DynamoDB table does not have delta-storage's layout.",
+            cause=f"The attribute {error} is missing.",
+            fix="Check the table name in the option dynamo_table_name.",
         ) from None
 
 
 def _translated(code: str, operation: str, table: str) -> StorageError:
     if code == "ConditionalCheckFailedException":
-        return ObjectExistsError("The entry exists already.", fix="Read it to see whose it is.")
+        return ObjectExistsError("The entry exists already.", fix="Read it to see which writer created it.")
     if code in _DENIED:
         return StorePermissionError(
             f"No permission for {operation} on the DynamoDB table {table!r}.",
@@ -285,6 +286,7 @@ def _translated(code: str, operation: str, table: str) -> StorageError:
         return WriteRefusedError(
             f"The DynamoDB table {table!r} cannot be used.",
             cause=code,
-            fix="Create it with the hash key tablePath and the range key fileName, texts: docs/stores.md.",
+            fix="Create it with the hash key tablePath and the range key fileName, both strings. See "
+            "docs/stores.md.",
         )
     return StorageError(f"DynamoDB did not carry out {operation} on {table!r}.", cause=code, fix="Try again.")

@@ -1,8 +1,8 @@
-"""Where the DynamoDB table of S3's commits is, and who asks it: from options and the environment.
+"""Location and credentials of the DynamoDB table for S3 commits, from options and the environment.
 
-All writers of a table must ask the same DynamoDB table, or they do not exclude each other. So the names, in
-options and in the environment, are those of the `deltalake` package, and region and account are found as
-the S3 client finds them.
+All writers of a table must use the same DynamoDB table; otherwise they do not exclude each other. The names,
+in options and in the environment, are therefore those of the `deltalake` package, and region and account are
+found in the same way as by the S3 client.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from delta_core.storage.s3 import profile_of
 from delta_core.storage.service_address import require_service_address
 from delta_core.storage.store_options import StoreOptions
 
-# Of the S3 client alone: with them, DynamoDB would be asked in another's name.
+# Only the S3 client takes these. DynamoDB would be asked with the credentials of another account.
 _CREDENTIALS_OF_S3 = frozenset(
     {"role_arn", "web_identity_token_file"}
     | {"container_credentials_relative_uri", "container_credentials_full_uri"}
@@ -28,12 +28,12 @@ _CREDENTIALS_OF_S3 = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamoDbSettings:
-    """Which table, and how to ask it.
+    """The DynamoDB table and the arguments to access it.
 
     Attributes:
-        client_arguments: for boto3's client; what is not there, boto3 finds by its own rules.
-        profile: of the shared AWS configuration.
-        spelling: the scheme of the table's other writers; None finds it out.
+        client_arguments: arguments for boto3's client; boto3 finds missing ones by its own rules.
+        profile: profile of the shared AWS configuration.
+        spelling: the URI scheme that the table's other writers use; None detects it.
     """
 
     table_name: str
@@ -43,18 +43,18 @@ class DynamoDbSettings:
 
 
 def dynamodb_settings(options: StoreOptions) -> DynamoDbSettings | None:
-    """What options and environment say; None where commits are conditional writes.
+    """The settings from options and environment; None when commits are conditional writes.
 
     Raises:
-        ConfigurationError: an unknown provider, an endpoint that is no service's, keys that are not whole, or
-            credentials that only the S3 client takes.
+        ConfigurationError: the provider is unknown, the endpoint is not the address of a service, a key is
+            incomplete, or the credentials are of a kind that only the S3 client takes.
     """
     provider = _value(options, "s3_locking_provider")
     if provider is None or provider.lower() == "none":
         return None
     if provider.lower() != "dynamodb":
         raise ConfigurationError(
-            f"The locking provider {provider!r} is not known.",
+            f"The locking provider {provider!r} is unknown.",
             fix="Write dynamodb, or none, as an option or in AWS_S3_LOCKING_PROVIDER.",
         )
     return DynamoDbSettings(
@@ -66,7 +66,7 @@ def dynamodb_settings(options: StoreOptions) -> DynamoDbSettings | None:
 
 
 def _client_arguments(options: StoreOptions) -> Mapping[str, Any]:
-    # boto3 itself reads AWS_DEFAULT_REGION, and not this one.
+    # boto3 itself reads AWS_DEFAULT_REGION, but not AWS_REGION.
     region = _value(options, "region_dynamodb") or options.service.get("region")
     endpoint = _value(options, "endpoint_url_dynamodb")
     if endpoint is not None:
@@ -85,21 +85,21 @@ def _keys(options: StoreOptions) -> Mapping[str, Any]:
     if own["aws_access_key_id"] or own["aws_secret_access_key"]:
         if not (own["aws_access_key_id"] and own["aws_secret_access_key"]):
             raise ConfigurationError(
-                "The keys for DynamoDB are not whole.",
+                "The keys for DynamoDB are incomplete.",
                 cause="Only one of access_key_id_dynamodb and secret_access_key_dynamodb is given.",
-                fix="Give both, or none.",
+                fix="Pass both or neither.",
             )
         return own
     alone = sorted(_CREDENTIALS_OF_S3 & options.service.keys())
     if alone:
         raise ConfigurationError(
             f"DynamoDB's client does not take the option {alone[0]!r}.",
-            cause="It would ask DynamoDB in another's name than S3, and may find another table.",
-            fix="Set it in the environment, where both find it, or name a profile.",
+            cause="It would use other credentials than S3, and might find another DynamoDB table.",
+            fix="Set the credentials in the environment, where both clients find them, or use a profile.",
         )
     return {f"aws_{name}": options.service.get(name) for name in names}
 
 
 def _value(options: StoreOptions, name: str) -> str | None:
-    """An option, or the variable of its name; None when neither says anything."""
+    """An option, or the environment variable with its name; None when neither is set."""
     return options.own.get(name) or os.environ.get(DYNAMODB_VARIABLES[name]) or None

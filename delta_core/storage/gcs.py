@@ -22,17 +22,17 @@ from delta_core.storage.store_options import StoreOptions, checked_options, envi
 def open_gcs(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStore:
     """A store whose commits are PUTs with `x-goog-if-generation-match: 0`. Makes no request.
 
-    Credentials: options, then GOOGLE_APPLICATION_CREDENTIALS, the user's or the machine's own.
+    Credentials: options, then GOOGLE_APPLICATION_CREDENTIALS, then those of the user or the machine.
 
     Raises:
-        InvalidUriError: no bucket.
-        ConfigurationError: an option that is not allowed.
+        InvalidUriError: the URI has no bucket.
+        ConfigurationError: an option is not allowed.
     """
     root = parse_remote_uri(uri)
     checked = checked_options(options, prefixes=GCS_PREFIXES, allowed=GCS_OPTIONS, aliases=GCS_ALIASES)
 
     config: Any = {**checked.service}
-    base_url = config.get("base_url") or environment_value("GOOGLE_", ["base_url"]) or _of_account(checked)
+    base_url = config.get("base_url") or environment_value("GOOGLE_", ["base_url"]) or _key_base_url(checked)
     if base_url:
         config["base_url"] = str(base_url)
 
@@ -49,10 +49,10 @@ def open_gcs(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogSto
     return ObjectLogStore(root, clients, clock=clock)
 
 
-def _of_account(options: StoreOptions) -> str | None:
-    """The address that a service account's key names instead of Google's own; None when it names none.
+def _key_base_url(options: StoreOptions) -> str | None:
+    """The server address in a service account's key, when it differs from Google's; else None.
 
-    A key that cannot be read is the client's to refuse.
+    The client reports a key that cannot be read.
     """
     key = options.service.get("service_account_key") or environment_value("GOOGLE_", ["service_account_key"])
     path = (
@@ -62,9 +62,9 @@ def _of_account(options: StoreOptions) -> str | None:
     )
     for text in (key, _string_of(path)):
         with suppress(ValueError, AttributeError):
-            found = json.loads(str(text)).get("gcs_base_url")
-            if found:
-                return str(found)
+            base_url = json.loads(str(text)).get("gcs_base_url")
+            if base_url:
+                return str(base_url)
     return None
 
 

@@ -1,14 +1,15 @@
 """Leases: at most one holder of a name at a table, for a time that the holder can extend.
 
-The lease L of a table is `_deltaward/leases/L/<number>.json`: who creates the next number, which only one
-can, has it. Renewing and releasing create the next number, too; so does taking over from a holder whose time
-has run out. Whether it has is told by the store's own times, so clocks that differ do not matter. The holder
-measures its time with its monotonic clock from before the request that began it, and so stops earlier than
-others may begin.
+The files of the lease L of a table are `_deltaward/leases/L/<number>.json`. The process that creates the
+next number is the holder; only one process can create a number. Renewing, releasing and taking over an
+expired lease also create the next number. Whether a lease has expired is decided by the store's own times,
+so clocks that differ between machines do not matter. The holder measures its time with its monotonic clock
+from before the request that started the lease, and so stops earlier than others may begin.
 
-What a lease alone cannot do: between `Lease.check` and what its holder does next, the holder may be suspended
-for longer than the lease lasts. Whoever relies on it must make the next holder's first act void the late one;
-for commits that is a commit (`delta_core.jobs.lease`).
+A lease alone does not prevent the following: between `Lease.check` and the next action of its holder, the
+holder may be suspended for longer than the lease lasts. A caller that relies on a lease must make sure that
+the first action of the next holder invalidates a late action of this one; for commits that is a commit
+(`delta_core.jobs.lease`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ DEFAULT_TTL_SECONDS: Final = 60.0
 MIN_TTL_SECONDS: Final = 0.1
 
 FILES_KEPT: Final = 4
-"""How many numbers of a lease stay in the store; older ones are deleted by its holder."""
+"""How many numbers of a lease stay in the store. The holder deletes older ones."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TRIES: Final = 4
@@ -62,24 +63,24 @@ def acquire_lease(
     fence_above: int = 0,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Lease:
-    """Become the holder of a lease, if nobody else is.
+    """Acquire a lease that no other holder has.
 
-    Five requests for a lease that is free, two more for one whose holder's time may have run out.
+    Five requests for a free lease, two more for a lease whose time may have run out.
 
     Args:
         store: the table's store.
         name: letters, digits, `.`, `_` and `-`.
-        holder: who asks, for people; machine and process when None.
+        holder: the name of the holder, shown to people; machine and process when None.
         ttl_seconds: how long the lease lasts without a renewal.
-        fence_above: the fencing number is higher than this; for when the lease's files may have been deleted.
-        clock: its monotonic part measures the holder's own time.
+        fence_above: the fencing number is higher than this; for leases whose files may have been deleted.
+        clock: its monotonic clock measures the holder's time.
 
     Raises:
-        LeaseHeldError: another holder has it; says who and when it ends.
-        LeaseFileError: its newest file is damaged or of a newer format.
-        LeaseError: the store is one on which nobody can tell.
-        ConfigurationError: the name or the time is not possible.
-        StorageError: the store fails, or it cannot be told whether the lease was had; then it ends by itself.
+        LeaseHeldError: another holder has the lease; the message names the holder and the end.
+        LeaseFileError: the newest file of the lease is damaged or of a newer format.
+        LeaseError: the store's listings lag, so a lease is not possible.
+        ConfigurationError: the name or the time is not valid.
+        StorageError: the store failed, or it is not known whether the lease was acquired; then it expires.
     """
     files = LeaseFiles(store=store, directory=lease_directory(name), clock=clock)
     template = _template(holder or this_process(), ttl_seconds)
@@ -99,7 +100,9 @@ def acquire_lease(
         )
         if lease._begin(number):
             return lease
-    raise LeaseHeldError(f"Others take the lease {name!r} again and again.", fix="Try again later.")
+    raise LeaseHeldError(
+        f"The lease {name!r} could not be acquired, since others took it each time.", fix="Try again later."
+    )
 
 
 def open_pin_lease(
@@ -112,12 +115,12 @@ def open_pin_lease(
     ttl_seconds: float,
     clock: Clock,
 ) -> Lease:
-    """The lease behind a reader's pin, in a directory that nobody else uses. Three requests.
+    """The lease behind a reader's pin, in a directory that no other process uses. Three requests.
 
     Raises:
-        ConfigurationError: the time is not possible.
-        LeaseError: the store is one on which nobody can tell.
-        StorageError: the store fails.
+        ConfigurationError: the time is not valid.
+        LeaseError: the store's listings lag, so a pin is not possible.
+        StorageError: the store failed.
     """
     template = _template(holder or this_process(), ttl_seconds)
     lease = Lease(
@@ -128,36 +131,38 @@ def open_pin_lease(
         clock=clock,
     )
     if not lease._begin(1):
-        raise StorageError(f"The pin {directory!r} was not made.", cause="The directory is in use.")
+        raise StorageError(
+            f"The pin {directory!r} was not created.", cause="The directory is in use.", fix="Try again."
+        )
     return lease
 
 
 def lease_directory(name: str) -> str:
-    """Where a lease's files are.
+    """The directory of a lease's files.
 
     Raises:
-        ConfigurationError: it is no name for a lease.
+        ConfigurationError: the name is not valid.
     """
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
-            f"{name!r} is no name for a lease.",
+            f"{name!r} is not a valid name for a lease.",
             fix="Use up to 100 letters, digits, dots, underscores and hyphens, with a letter or digit first.",
         )
     return f"{RESERVED_DIRECTORY}/leases/{name}"
 
 
 def this_process() -> str:
-    """A holder's name: machine and process."""
+    """The default name of a holder: machine and process."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 class Lease:
-    """A lease that was had when this object was made; `acquire_lease` makes one.
+    """An acquired lease; `acquire_lease` creates it.
 
     Attributes:
         name: the lease's name.
-        follows: the file of the holder before; None when there was none. If its state is `held`, that holder
-            did not say that it has ended.
+        follows: the newest file of the previous holder; None for the first holder. When its
+            state is `held`, that holder did not release the lease.
     """
 
     def __init__(
@@ -174,60 +179,60 @@ class Lease:
 
     @property
     def fence(self) -> int:
-        """The fencing number: higher than that of every holder before."""
+        """The fencing number: higher than that of every previous holder."""
         return self._record.fence
 
     @property
     def holder(self) -> str:
-        """Who has it, for people."""
+        """The name of the holder, shown to people."""
         return self._record.holder
 
     @property
     def ttl_seconds(self) -> float:
-        """How long it lasts without a renewal."""
+        """How long the lease lasts without a renewal."""
         return self._record.ttl_ms / 1000
 
     @property
     def path(self) -> str:
-        """The file that makes this the holder."""
+        """The file that proves that this is the holder."""
         return self._files.path(self._number)
 
     def renew(self) -> None:
-        """Have it for its whole time from now. Five requests, and the deletion of old files.
+        """Extend the lease to its whole time from now. Five requests, and the deletion of old files.
 
         Raises:
-            LeaseLostError: another holder has it, or its files are gone.
-            StorageError: the store fails, or it cannot be told whether this went through; the lease goes on
-                as it was.
+            LeaseLostError: another holder has it, or its files are missing.
+            StorageError: the store failed, or it is not known whether the renewal succeeded; the lease keeps
+                its previous end.
         """
         if self._released:
-            raise self._lost("It was released.")
+            raise self._lost("The lease was released.")
         for _ in range(_TRIES):
-            # Higher than known when an earlier renewal came through although nobody could tell.
+            # The number is higher than expected when an earlier renewal succeeded without an answer.
             self._number = self._own_newest().number
             if self._begin(self._number + 1):
                 self._files.delete_below(self._number + 1 - FILES_KEPT)
                 return
-        raise StorageError(f"The lease {self.name!r} could not be renewed.")
+        raise StorageError(f"The lease {self.name!r} could not be renewed.", fix="Try again.")
 
     def check(self) -> None:
-        """Make sure that this is the holder still. Two requests.
+        """Check that this is still the holder. Two requests.
 
         Raises:
-            LeaseLostError: its time has run out, another holder has it, or its files are gone.
-            StorageError: the store does not tell.
+            LeaseLostError: its time has run out, another holder has it, or its files are missing.
+            StorageError: the store failed.
         """
         if self._released:
-            raise self._lost("It was released.")
+            raise self._lost("The lease was released.")
         self._own_newest()
         if self._clock.monotonic_seconds() >= self._ends_at_seconds:
-            raise self._lost(f"It was not renewed for the {self.ttl_seconds:g} seconds that it lasts.")
+            raise self._lost(f"The lease was not renewed for the {self.ttl_seconds:g} seconds that it lasts.")
 
     def release(self) -> None:
-        """Let others have it at once. Call it when nothing of what it was for can happen any more.
+        """Free the lease at once. Call it when the work under the lease can have no further effect.
 
-        What the store does not take is logged; the lease ends by itself then. Three requests, and the
-        deletion of old files.
+        A failure of the store is logged; the lease then expires. Three requests, and the deletion of old
+        files.
         """
         if self._released:
             return
@@ -241,19 +246,19 @@ class Lease:
                     self._files.delete_below(self._number + 1 - FILES_KEPT)
                     return
         except DeltaError as error:
-            _log.warning("lease not released", extra={"lease": self.name, "error": str(error)})
+            _log.warning("The lease was not released.", extra={"lease": self.name, "error": str(error)})
 
     def forget(self) -> None:
-        """As `release`, and no file is left: for a lease whose name nobody uses again."""
+        """As `release`, and delete all files: for a lease whose name is not used again."""
         self.release()
         self._files.delete_below(self._number + 1)
 
     def _begin(self, number: int) -> bool:
-        """Create a number; True when that makes this the holder, from just before the request."""
+        """Create a number. True when this becomes the holder, from just before the request."""
         began_at_seconds = self._clock.monotonic_seconds()
         if not self._files.create(number, replace(self._record, nonce=uuid.uuid4().hex)):
             return False
-        # A number that was used and deleted long ago can be created again by who slept meanwhile.
+        # A process that was suspended for long may create a number again that was used and deleted.
         newest = self._files.newest()
         if newest is None or newest.record.token != self._record.token:
             return False
@@ -264,35 +269,37 @@ class Lease:
     def _own_newest(self) -> LeaseFile:
         newest = self._files.newest()
         if newest is None:
-            raise self._lost("Its files were deleted.")
+            raise self._lost("The lease's files were deleted.")
         if newest.record.token != self._record.token:
-            raise self._lost(f"It was taken over by {newest.record.holder}, with number {newest.number}.")
+            raise self._lost(
+                f"The lease was taken over by {newest.record.holder}, with number {newest.number}."
+            )
         return newest
 
     def _lost(self, cause: str) -> LeaseLostError:
         return LeaseLostError(
             f"The lease {self.name!r} is no longer held by {self.holder}.",
             cause=cause,
-            fix="Look at what the present holder does, then run the job again.",
+            fix="Check what the present holder does. Then run the job again.",
         )
 
 
 class LeaseKeeper:
-    """Renews a lease from a thread of its own while a context lasts.
+    """Renews a lease from a background thread while a context lasts.
 
-    A renewal that fails is tried again as long as the lease lasts; once it is lost the thread ends, and
-    `Lease.check` says why.
+    A failed renewal is tried again as long as the lease lasts. When the lease is lost, the thread ends, and
+    `Lease.check` raises the reason.
     """
 
     def __init__(self, lease: Lease, *, interval_seconds: float | None = None) -> None:
-        """For a lease; it is renewed after each third of its time unless told otherwise."""
+        """Renew the lease after each third of its time, or after each interval."""
         self._lease = lease
         self._interval_seconds = lease.ttl_seconds / 3 if interval_seconds is None else interval_seconds
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="deltaward-lease", daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start renewing."""
         self._thread.start()
         return self
 
@@ -302,7 +309,7 @@ class LeaseKeeper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End; nothing is renewed afterwards."""
+        """Stop renewing."""
         self._ended.set()
         self._thread.join()
 
@@ -313,10 +320,12 @@ class LeaseKeeper:
             try:
                 self._lease.renew()
             except LeaseError as error:
-                _log.warning("lease lost", extra={"lease": self._lease.name, "error": str(error)})
+                _log.warning("The lease was lost.", extra={"lease": self._lease.name, "error": str(error)})
                 return
-            except Exception as error:  # the next try may do better, and the check tells if none does
-                _log.warning("lease not renewed", extra={"lease": self._lease.name, "error": str(error)})
+            except Exception as error:  # the next attempt may succeed
+                _log.warning(
+                    "The lease was not renewed.", extra={"lease": self._lease.name, "error": str(error)}
+                )
                 pause_seconds = self._interval_seconds / 4
 
 
@@ -335,6 +344,6 @@ def _template(holder: str, ttl_seconds: float) -> LeaseRecord:
 def _held(name: str, newest: LeaseFile, remaining_ms: int) -> LeaseHeldError:
     return LeaseHeldError(
         f"The lease {name!r} is held by {newest.record.holder}.",
-        cause=f"It ends in {remaining_ms / 1000:.1f} seconds, unless it is renewed or released before.",
-        fix="Try again when it has ended, or after the job that has it.",
+        cause=f"The lease ends in {remaining_ms / 1000:.1f} seconds, unless it is renewed or released.",
+        fix="Try again when the lease has ended, or after the job that holds it.",
     )

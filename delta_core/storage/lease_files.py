@@ -1,9 +1,8 @@
-"""The files of one lease: numbered, created only if absent, never changed; the highest number counts.
+"""The files of one lease: numbered, created only if absent, never changed. The highest number counts.
 
-They lie below `_deltaward/`, the one directory of a table that is ours alone. Nothing but
-`put_if_absent` is needed for deciding who has a number. An answer that is unclear is settled by reading the
-number back, as for a commit. Times are the store's: when it wrote a file, compared with when it wrote
-another.
+They are below `_deltaward/`, the only directory of a table that belongs to this library alone.
+`put_if_absent` alone decides which process owns a number. When the answer of a write is unclear, the number
+is read back, as for a commit. All times are the store's write times, and are only compared with each other.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from delta_core.errors import (
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
 RESERVED_DIRECTORY: Final = "_deltaward"
-"""Holds our own artefacts; a vacuum, ours or another engine's, leaves it alone."""
+"""The directory of this library's own files. No vacuum touches it, not even that of another engine."""
 
 FORMAT_VERSION: Final = 1
 
 STORE_TIME_GRAIN_MS: Final = 1_000
-"""Object stores tell times in whole seconds, so two times may seem this much further apart."""
+"""Object stores have times in whole seconds, so two times may be this much further apart than they seem."""
 
 _NAME: Final = re.compile(r"(\d{20})\.json")
 _CLOCK_NAME: Final = "clock"
@@ -52,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 class LeaseState(StrEnum):
-    """What a file says of its holder."""
+    """The state of the holder that a file records."""
 
     HELD = "held"
     RELEASED = "released"
@@ -60,15 +59,15 @@ class LeaseState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """The content of a file.
+    """The content of a lease file.
 
     Attributes:
-        fence: the fencing number, which is that of the holder's first file; it grows with each new holder.
-        holder: who, for people.
-        token: tells holders apart; no two acquisitions have the same.
-        nonce: tells the files of one holder apart; an older one must not pass for the one just written.
-        ttl_ms: how long after its writing the file counts.
-        version, table_id: what a reader's pin keeps; None in a lease.
+        fence: the fencing number: the number of the holder's first file. It increases with each new holder.
+        holder: the name of the holder, shown to people.
+        token: distinguishes holders; unique for each acquisition.
+        nonce: distinguishes the files of one holder, so that an older file is not taken for a new one.
+        ttl_ms: how long the file is valid after it was written.
+        version, table_id: the version and the table of a reader's pin; None in a lease.
     """
 
     fence: int
@@ -83,7 +82,7 @@ class LeaseRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseFile:
-    """A file as it is in the store; `modified_ms` is the store's time of writing."""
+    """A lease file in the store; `modified_ms` is the store's time of writing."""
 
     path: str
     number: int
@@ -91,7 +90,7 @@ class LeaseFile:
     record: LeaseRecord
 
     def remaining_ms(self, store_now_ms: int) -> int:
-        """How long it counts at a time of the store, with that time's grain; zero or less when it ended."""
+        """The remaining validity at a time of the store, plus the time grain. Zero or less when expired."""
         if self.record.state is LeaseState.RELEASED:
             return 0
         return self.modified_ms + self.record.ttl_ms + STORE_TIME_GRAIN_MS - store_now_ms
@@ -106,22 +105,22 @@ class LeaseFiles:
     clock: Clock
 
     def path(self, number: int) -> str:
-        """The path of a number."""
+        """The path of the file with a number."""
         return f"{self.directory}/{number:020d}.json"
 
     def newest(self) -> LeaseFile | None:
-        """The file with the highest number, or None when there is none. One listing and one read.
+        """The file with the highest number, or None without files. One listing and one read.
 
         Raises:
-            LeaseFileError: it is damaged or of a newer format.
-            LeaseError: the store's listings lag, so nobody could tell which file is the newest.
-            StorageError: the store fails.
+            LeaseFileError: the file is damaged or has a newer format.
+            LeaseError: the store's listings lag, so the newest file is not known.
+            StorageError: the store failed.
         """
         if not self.store.consistent_listing:
             raise LeaseError(
-                f"There are no leases on {self.store.uri!r}.",
-                cause="Its listings lag behind what was written, so two holders could miss each other.",
-                fix="Leave the lease out; commits are safe without one.",
+                f"Leases are not possible on {self.store.uri!r}.",
+                cause="Listings of this store lag behind writes, so two holders could miss each other.",
+                fix="Do not use a lease. Commits are safe without one.",
             )
         for attempt in range(_TRIES):
             listed = self._listed()
@@ -130,18 +129,20 @@ class LeaseFiles:
             try:
                 return read_lease_file(self.store, listed[-1])
             except ObjectNotFoundError:
-                # Deleted since, so there is a newer one.
+                # The file was deleted since the listing, so there is a newer one.
                 self._pause(attempt)
-        raise StorageError(f"The newest file in {self.directory!r} changes faster than it can be read.")
+        raise StorageError(
+            f"The newest file in {self.directory!r} changes faster than it can be read.", fix="Try again."
+        )
 
     def create(self, number: int, record: LeaseRecord) -> bool:
-        """Take a number, unless another holder has it. One write; more when the answer is unclear.
+        """Create a number, unless another holder has it. One write; more when the answer is unclear.
 
         Returns:
-            True when the number has this content, whichever attempt wrote it.
+            True when the number has this content, regardless of the attempt that wrote it.
 
         Raises:
-            StorageError: refused or failed, or it cannot be told whether the number was taken.
+            StorageError: the write was refused or failed, or its outcome is not known.
         """
         path, data = self.path(number), record_to_bytes(record)
         ambiguous, certain = False, True
@@ -166,43 +167,45 @@ class LeaseFiles:
             try:
                 return self.store.read(path) == data
             except ObjectNotFoundError:
-                pass  # The same bytes again: a first write that comes late is still this one's.
+                pass  # Write the same bytes again: a late first write then has the same content.
             except StorageError as error:
                 ambiguous, failure = True, error
             self._pause(attempt)
         if certain and failure is not None:
             raise failure
         raise AmbiguousWriteError(
-            f"Whether {path!r} was written cannot be told.",
+            f"It is not known whether {path!r} was written.",
             cause=str(failure),
-            fix="Try again; should it have been written, it ends by itself.",
+            fix="Try again. If the file was written, the lease expires.",
         )
 
     def store_time_ms(self) -> int:
-        """What time it is for the store: that of an object just written. Two requests."""
+        """The store's current time: the modification time of an object that is written now. Two requests."""
         path = f"{self.directory}/{_CLOCK_NAME}.json"
         self.store.put(path, json.dumps({"formatVersion": FORMAT_VERSION}).encode())
         return self.store.head(path).modified_ms
 
     def delete_below(self, number: int) -> None:
-        """Delete the files of lower numbers, the oldest first; what cannot be deleted stays."""
+        """Delete the files of lower numbers, the oldest first. Files that cannot be deleted stay."""
         try:
             for info in self._listed():
                 if _number(info) < number:
                     self.store.delete(info.path)
         except DeltaError as error:
-            _log.warning("old lease files left behind", extra={"path": self.directory, "error": str(error)})
+            _log.warning(
+                "Old lease files were not deleted.", extra={"path": self.directory, "error": str(error)}
+            )
 
     def _listed(self) -> Sequence[ObjectInfo]:
-        found = [info for info in self.store.list_directory(self.directory) if is_lease_file(info.path)]
-        beyond = next((info for info in found if _number(info) > _GREATEST), None)
+        infos = [info for info in self.store.list_directory(self.directory) if is_lease_file(info.path)]
+        beyond = next((info for info in infos if _number(info) > _GREATEST), None)
         if beyond is not None:
             raise LeaseFileError(
-                f"The file {self.store.uri}/{beyond.path} has a number that no lease gets to.",
-                cause="Numbers go up by one.",
+                f"The file {self.store.uri}/{beyond.path} has a number that no lease reaches.",
+                cause="Numbers increase by one.",
                 fix="Delete the file.",
             )
-        return found
+        return infos
 
     def _pause(self, attempt: int) -> None:
         self.clock.sleep(_FIRST_PAUSE_SECONDS * 2**attempt)
@@ -217,16 +220,16 @@ def read_lease_file(store: LogStore, info: ObjectInfo) -> LeaseFile:
     """Read a listed file. One request.
 
     Raises:
-        LeaseFileError: it is damaged or of a newer format.
-        ObjectNotFoundError: it is gone.
-        StorageError: the store fails.
+        LeaseFileError: the file is damaged or has a newer format.
+        ObjectNotFoundError: the file does not exist.
+        StorageError: the store failed.
     """
     record = record_of_bytes(store.read(info.path), path=f"{store.uri}/{info.path}")
     return LeaseFile(path=info.path, number=_number(info), modified_ms=info.modified_ms, record=record)
 
 
 def record_to_bytes(record: LeaseRecord) -> bytes:
-    """The content as JSON."""
+    """The record as JSON."""
     document = {
         "formatVersion": FORMAT_VERSION,
         "fence": record.fence,
@@ -242,10 +245,10 @@ def record_to_bytes(record: LeaseRecord) -> bytes:
 
 
 def record_of_bytes(data: bytes, *, path: str) -> LeaseRecord:
-    """Read what `record_to_bytes` wrote.
+    """Parse the output of `record_to_bytes`.
 
     Raises:
-        LeaseFileError: it is damaged or of a newer format; `path` is in the message.
+        LeaseFileError: the content is damaged or has a newer format; the message contains `path`.
     """
     try:
         document = json.loads(data)
@@ -254,7 +257,7 @@ def record_of_bytes(data: bytes, *, path: str) -> LeaseRecord:
             raise LeaseFileError(
                 f"The file {path!r} has format {format_version}.",
                 cause=f"This version of deltaward knows formats up to {FORMAT_VERSION}.",
-                fix="Upgrade deltaward, or delete the file when nobody needs what it holds.",
+                fix="Upgrade deltaward, or delete the file when its lease or pin is not in use.",
             )
         return LeaseRecord(
             fence=_whole(document["fence"]),
@@ -270,7 +273,7 @@ def record_of_bytes(data: bytes, *, path: str) -> LeaseRecord:
         raise LeaseFileError(
             f"The file {path!r} is damaged.",
             cause=f"{type(error).__name__}: {error}",
-            fix="Delete the file when nobody needs what it holds.",
+            fix="Delete the file when its lease or pin is not in use.",
         ) from error
 
 
@@ -280,12 +283,12 @@ def _number(info: ObjectInfo) -> int:
 
 def _whole(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= _GREATEST:
-        raise ValueError("a number is none, or beyond what one can be")
+        raise ValueError("a number is not an integer or out of range")
     return value
 
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    value.encode()  # half a character is none
+        raise TypeError(f"{value!r} is not a string")
+    value.encode()  # raises for a lone surrogate
     return value

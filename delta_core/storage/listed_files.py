@@ -1,7 +1,7 @@
-"""Listings in columns: what `LogStore.walk` says, without a Python object for each file.
+"""Listings in columns: the result of `LogStore.walk` without a Python object for each file.
 
-A store may have a method `walk_batches(path)` that gives `ListedFiles`, marked as in place of `walk`; of any
-other store they are made of what `walk` gives.
+A store may have a method `walk_batches(path)` that yields `ListedFiles`, marked with `@in_place_of(walk)`.
+For other stores the batches are built from the results of `walk`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from delta_core.storage.name_columns import NAME, name_column, names_in
 from delta_core.storage.stand_in import stand_in
 
 BATCH_ROWS: Final = 1 << 15
-"""So many files at a time."""
+"""The number of files in a batch."""
 
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFiles:
-    """Some files of a listing, one a row.
+    """Files of a listing, one per row.
 
     Attributes:
-        folders: those that the files are in, relative to the root, which is `""`. One may be there twice, or
+        folders: the folders of the files, relative to the root, which is `""`. A folder may occur twice, or
             have none of the files.
-        folder_of: for each file the index of its folder.
-        names: see `name_columns`.
+        folder_of: for each file, the index of its folder.
+        names: the file names; see `name_columns`.
         size_bytes, modified_ms: as in `ObjectInfo`.
     """
 
@@ -58,9 +58,9 @@ class ListedFiles:
 
 
 class ListedRows:
-    """Gathers the files of a listing until there are enough for a batch.
+    """Collects the files of a listing until there are enough for a batch.
 
-    Whoever lists a folder calls `enter`, then appends to the three lists alike.
+    A caller that lists a folder calls `enter`, then appends one value per file to each of the three lists.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class ListedRows:
         self._begins: list[int] = []
 
     def enter(self, folder: str) -> None:
-        """What is appended from now on is in this folder."""
+        """Set the folder of the files that are appended from now on."""
         self._folders.append(folder)
         self._begins.append(len(self.names))
 
@@ -86,13 +86,13 @@ class ListedRows:
 
     @property
     def are_enough(self) -> bool:
-        """Whether it is time to `take` them."""
+        """Whether there are enough files to `take` a batch."""
         return len(self.names) >= BATCH_ROWS
 
     def take(self) -> ListedFiles:
-        """The files so far, which are forgotten; the folder stays entered."""
+        """The files so far, which are then removed. The current folder stays the same."""
         begins = np.array([*self._begins, len(self.names)], dtype=np.int64)
-        found = ListedFiles(
+        batch = ListedFiles(
             folders=tuple(self._folders),
             folder_of=np.repeat(np.arange(len(self._folders), dtype=np.int64), np.diff(begins)),
             names=name_column(self.names),
@@ -102,7 +102,7 @@ class ListedRows:
         for column in (self.names, self.size_bytes, self.modified_ms):
             column.clear()
         self._folders, self._begins = self._folders[-1:], [0] if self._folders else []
-        return found
+        return batch
 
 
 def walk_batches(store: LogStore, path: str = "") -> Iterator[ListedFiles]:
@@ -112,16 +112,16 @@ def walk_batches(store: LogStore, path: str = "") -> Iterator[ListedFiles]:
         StorageError: a directory could not be listed.
     """
     own = stand_in(store, "walk_batches")
-    found: Iterator[ListedFiles] = _of_infos(store.walk(path)) if own is None else own(path)
-    return found
+    batches: Iterator[ListedFiles] = _of_infos(store.walk(path)) if own is None else own(path)
+    return batches
 
 
 def listed_sizes(store: LogStore) -> dict[str, int]:
     """The size of every object below the root, by its path."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for batch in walk_batches(store):
-        found.update(zip(names_in(batch.paths()), batch.size_bytes.tolist(), strict=True))
-    return found
+        sizes.update(zip(names_in(batch.paths()), batch.size_bytes.tolist(), strict=True))
+    return sizes
 
 
 def _of_infos(infos: Iterable[ObjectInfo]) -> Iterator[ListedFiles]:

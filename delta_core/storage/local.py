@@ -1,8 +1,8 @@
 """The local file system as a `LogStore`.
 
-Every write goes to a temporary name in the same directory, is flushed to the disk, and gets its final
-name in one step: by hard link where nothing may be replaced (the kernel decides the race), by rename
-elsewhere. Then the directory is flushed, and each directory that had to be made, too.
+Every write goes to a temporary name in the same directory, is flushed to the disk, and gets its final name
+in one step: by a hard link when nothing may be replaced (the kernel decides the race), otherwise by a
+rename. Then the directory is flushed, and each directory that was created.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_s
 
 TEMPORARY_PREFIX = ".tmp-"
 
-# Without waiting: a pipe has no other end, perhaps for ever.
+# Do not block: a pipe may never have another end.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
-# What link(2) answers on a file system without hard links.
+# The errors of link(2) on a file system without hard links.
 _NO_HARD_LINKS = frozenset(
     {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 )
@@ -57,13 +57,13 @@ class LocalLogStore:
     def __init__(self, root: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._uri = canonical_table_uri(root)
         if uri_scheme(self._uri) != "file":
-            raise InvalidUriError(f"{self._uri!r} is not on this machine.", fix="Open it with open_store.")
+            raise InvalidUriError(f"{self._uri!r} is not a local path.", fix="Open it with open_store.")
         self._root = local_path_of_uri(self._uri)
         self.clock = clock
         self._flusher: FileSystemFlush | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        # Another process has no such descriptor.
+        # The file descriptor is not valid in another process.
         return {**self.__dict__, "_flusher": None}
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ class LocalLogStore:
 
     @property
     def consistent_listing(self) -> bool:
-        """A directory of this machine shows what was written before the listing began; a share may not."""
+        """True for a local directory, whose listing shows all earlier writes; False for a share."""
         return not self._is_shared
 
     @cached_property
@@ -90,7 +90,7 @@ class LocalLogStore:
 
     @property
     def remote(self) -> bool:
-        """The operating system's cache is the only round trip."""
+        """False: a local read needs no round trip."""
         return False
 
     # ------------------------------------------------------------ reads
@@ -98,16 +98,16 @@ class LocalLogStore:
     def read(self, path: str) -> bytes:
         """The whole object. Raises ObjectNotFoundError.
 
-        Never more than the size that the file has when it is opened. What is no file, such as a pipe or a
-        device, is not there: `head` and listings do not know it either.
+        Reads at most the size that the file has when it is opened. Anything other than a regular file, such
+        as a pipe or a device, counts as missing, as in `head` and in listings.
         """
         try:
             descriptor = os.open(self._resolve(path), _READ)
             try:
-                found = os.fstat(descriptor)
-                if not stat.S_ISREG(found.st_mode):
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode):
                     raise not_found(path)
-                data = _read_bytes(descriptor, found.st_size)
+                data = _read_bytes(descriptor, status.st_size)
                 METER.count(bytes_read=len(data))
                 return data
             finally:
@@ -119,21 +119,21 @@ class LocalLogStore:
         """Size and time of one object. Raises ObjectNotFoundError."""
         METER.count()
         try:
-            found = self._resolve(path).stat()
+            status = self._resolve(path).stat()
         except OSError as error:
             raise translated(error, path, "inspect") from error
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise not_found(path)
-        return _info(path, found)
+        return _info(path, status)
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
         """The files directly in a directory, sorted by name; a missing directory is empty.
 
-        A link to a file is listed: its name is taken, so hiding a commit behind one would hide a version.
+        A symbolic link to a file is listed: it occupies the name, and hiding it could hide a version.
         """
         directory = self._resolve(path, directory=True)
         prefix = f"{path}/" if path else ""
-        found: list[ObjectInfo] = []
+        infos: list[ObjectInfo] = []
         METER.count()
         try:
             with os.scandir(directory) as entries:
@@ -143,13 +143,13 @@ class LocalLogStore:
                         continue
                     with suppress(FileNotFoundError):  # deleted since the directory was read
                         if entry.is_file():
-                            found.append(_info(prefix + name, entry.stat()))
+                            infos.append(_info(prefix + name, entry.stat()))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise translated(error, path, "list") from error
-        found.sort(key=lambda info: info.path)
-        return found
+        infos.sort(key=lambda info: info.path)
+        return infos
 
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
         """Every regular file below a directory. Symbolic links are neither followed nor listed."""
@@ -174,27 +174,27 @@ class LocalLogStore:
 
     @in_place_of(walk)
     def walk_batches(self, path: str = "") -> Iterator[ListedFiles]:
-        """As `walk`, in columns. Memory does not grow with a directory."""
+        """As `walk`, in columns. Memory does not grow with the size of a directory."""
         if path:
             self._parts(path)
         return walk_directory(self._root, path, temporary_prefix=TEMPORARY_PREFIX)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable reader. Raises ObjectNotFoundError, also for what is no file."""
+        """A seekable reader. Raises ObjectNotFoundError, also for anything other than a regular file."""
         target = self._resolve(path)
         try:
-            # Opening a pipe would wait for whoever writes to it.
-            found = os.stat(target)
-            if not stat.S_ISREG(found.st_mode):
+            # Opening a pipe would block until another process writes to it.
+            status = os.stat(target)
+            if not stat.S_ISREG(status.st_mode):
                 raise not_found(path)
-            METER.count(bytes_read=found.st_size)
-            # Arrow takes text for UTF-8, and a name need not be.
+            METER.count(bytes_read=status.st_size)
+            # Arrow encodes strings as UTF-8, but a file name need not be UTF-8.
             return pa.OSFile(os.fsencode(target), "rb")
         except OSError as error:
             raise translated(error, path, "open") from error
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        """As `open_input`: nothing is gained by reading ahead."""
+        """As `open_input`: reading ahead has no advantage for local files."""
         return self.open_input(path)
 
     # ------------------------------------------------------------ writes
@@ -204,14 +204,14 @@ class LocalLogStore:
 
         Raises:
             ObjectExistsError: the name is taken.
-            NameBlockedError: by a directory or another thing that cannot be read back, or a file has the name
-                of a directory; nothing was created.
+            NameBlockedError: a directory or special file has the name, or a file has
+                the name of a directory; nothing was created.
             UnsafeStoreError: the file system has no hard links; nothing was created.
             WriteRefusedError: the disk or a quota is full; nothing was created.
             NotWrittenError: the file could not be written; nothing was created.
-            AmbiguousWriteError: it cannot be told whether the object was created.
+            AmbiguousWriteError: it is not known whether the object was created.
             StorePermissionError: refused; nothing was created.
-            PathEscapeError: a directory on the way is a symbolic link; nothing was created.
+            PathEscapeError: a directory on the path is a symbolic link; nothing was created.
         """
         target = self._place(path)
         temporary = self._write_temporary(target, data, path)
@@ -233,14 +233,14 @@ class LocalLogStore:
         """Create or atomically replace the object.
 
         Raises:
-            PathEscapeError: a directory on the way is a symbolic link.
+            PathEscapeError: a directory on the path is a symbolic link.
         """
         target = self._place(path)
         temporary = self._write_temporary(target, data, path)
         self._rename(temporary, target, path)
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Set the time of an object, durable when its file is. Raises ObjectNotFoundError."""
+        """Set the modification time of an object; durable when its file is. Raises ObjectNotFoundError."""
         nanoseconds = modified_ms * 1_000_000
         try:
             os.utime(self._resolve(path), ns=(nanoseconds, nanoseconds))
@@ -250,10 +250,10 @@ class LocalLogStore:
             raise translated(error, path, "set the time of") from error
 
     def delete(self, path: str) -> None:
-        """Delete the object; a missing one is not an error. No link on the way is followed.
+        """Delete the object; a missing one is not an error. Does not follow symbolic links on the path.
 
         Raises:
-            PathEscapeError: a directory on the way is a symbolic link, or no directory.
+            PathEscapeError: a directory on the path is a symbolic link, or is not a directory.
         """
         *parents, name = self._parts(path)
         try:
@@ -272,10 +272,10 @@ class LocalLogStore:
 
     @in_place_of(head, delete)
     def delete_unchanged(self, objects: Sequence[SeenObject]) -> Deleted:
-        """Delete objects whose size and time are those that were seen. Two system calls for each.
+        """Delete objects whose size and time have not changed since they were listed. Two system calls each.
 
         Raises:
-            PathEscapeError: a directory on the way is a symbolic link, and what is behind it looks the same.
+            PathEscapeError: a directory on the path is a symbolic link, with an unchanged object behind it.
         """
         return delete_files(self, self._root, objects)
 
@@ -283,13 +283,13 @@ class LocalLogStore:
         """A writer whose object appears, durable, when the context ends normally.
 
         Raises:
-            PathEscapeError: a directory on the way is a symbolic link.
+            PathEscapeError: a directory on the path is a symbolic link.
         """
         return self._open_output(path, flush=True)
 
     @in_place_of(open_output)
     def open_unflushed(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """As `open_output`; the object is durable only when `persist` has returned for it."""
+        """As `open_output`; the object is durable only after `persist` has returned for it."""
         return self._open_output(path, flush=False)
 
     @contextmanager
@@ -325,16 +325,16 @@ class LocalLogStore:
             self._replace(temporary, target, path)
 
     def persist(self, paths: Sequence[str]) -> None:
-        """Flush files, and the directories between them and the root; of many files the whole file system.
+        """Flush files, and the directories between them and the root. Many files: flush the file system.
 
         Raises:
-            ObjectNotFoundError: one is gone.
-            StorageError: the disk does not take it.
+            ObjectNotFoundError: a file is missing.
+            StorageError: the disk failed.
         """
         if not paths:
             return
         directories: set[Path] = set()
-        for path in self._elsewhere(paths) if len(paths) >= MANY_FILES else paths:
+        for path in self._flush_file_system(paths) if len(paths) >= MANY_FILES else paths:
             target = self._resolve(path)
             try:
                 _sync_file(target)
@@ -350,7 +350,7 @@ class LocalLogStore:
             except OSError as error:
                 raise translated(error, str(directory), "flush") from error
         try:
-            # Whoever made the table's directory may not have flushed its name either.
+            # The process that created the table's directory may not have flushed the directory's name.
             _sync_directory(self._root.parent)
         except PermissionError:
             return
@@ -359,8 +359,8 @@ class LocalLogStore:
 
     # ------------------------------------------------------------ helpers
 
-    def _elsewhere(self, paths: Sequence[str]) -> Sequence[str]:
-        """Flush the root's file system; the paths that this does not make durable."""
+    def _flush_file_system(self, paths: Sequence[str]) -> Sequence[str]:
+        """Flush the root's file system. Returns the paths that this does not make durable."""
         if self._is_shared or self._flusher is None:
             return paths
         try:
@@ -368,7 +368,7 @@ class LocalLogStore:
             other = [path for path in paths if os.lstat(self._place(path)).st_dev != device]
             return other if self._flusher.flush() else paths
         except FileNotFoundError:
-            return paths  # which of them is gone is found by flushing each
+            return paths  # flushing each file finds the missing one
         except OSError as error:
             raise translated(error, str(self._root), "flush") from error
 
@@ -376,7 +376,7 @@ class LocalLogStore:
         return plain_parts(path, root_uri=self._uri)
 
     def _place(self, path: str) -> str:
-        """As `_resolve`, without an object for each part."""
+        """As `_resolve`, without creating a Path object for each part."""
         return f"{self._root_string}/{'/'.join(self._parts(path))}"
 
     @cached_property
@@ -390,7 +390,7 @@ class LocalLogStore:
 
     @contextmanager
     def _directory_of(self, path: str, *, flush: bool = True) -> Iterator[int]:
-        """A descriptor of the directory that an object is in, made where it is missing."""
+        """A file descriptor of the directory of an object. Creates the directory when it is missing."""
         parents = self._parts(path)[:-1]
         try:
             directory = open_directory(self._root, parents, path=path, make=True, flush=flush)
@@ -436,11 +436,13 @@ class LocalLogStore:
                 raise NameBlockedError(
                     f"{path!r} cannot be created.",
                     cause="A directory, a broken link or a special file has the name.",
-                    fix="Find out what made it, and move it away.",
+                    fix="Find out which program created it, and move it away.",
                 ) from error
-            raise ObjectExistsError(f"{path!r} exists already.", fix="Read it to see whose it is.") from error
+            raise ObjectExistsError(
+                f"{path!r} exists already.", fix="Read it to see which writer created it."
+            ) from error
         except OSError as error:
-            # Over NFS the answer can be lost although the link was made.
+            # Over NFS the response can be lost although the link was created.
             if _is_linked(temporary, target):
                 return
             if error.errno in _NO_HARD_LINKS:
@@ -452,7 +454,7 @@ class LocalLogStore:
             if error.errno in (errno.EACCES, errno.EROFS):
                 raise translated(error, path, "create") from error
             raise AmbiguousWriteError(
-                f"Whether {path!r} was created cannot be told.", cause=str(error), fix="Read it back."
+                f"It is not known whether {path!r} was created.", cause=str(error), fix="Read it back."
             ) from error
 
     def _rename(self, temporary: str, target: str, path: str) -> None:
@@ -472,13 +474,13 @@ class LocalLogStore:
 
 
 def _temporary_beside(target: str) -> tuple[str, str]:
-    """The name and the path of a file that does not exist, in the directory of another."""
+    """The name and the path of a new file in the directory of the target."""
     name = f"{TEMPORARY_PREFIX}{uuid.uuid4()}"
     return name, f"{os.path.dirname(target)}/{name}"
 
 
 def _is_linked(temporary: str, target: str) -> bool:
-    """Whether the name is one of our own file. Counting its links is not enough: backups make links, too."""
+    """Whether the target is a link to our temporary file. Backups may also create links, so do not count."""
     try:
         return os.path.samestat(os.lstat(temporary), os.lstat(target))
     except OSError:
@@ -486,21 +488,21 @@ def _is_linked(temporary: str, target: str) -> bool:
 
 
 def _is_blocked(target: str) -> bool:
-    """Whether what has the name is no file, nor a link to one."""
+    """Whether the name belongs to something other than a file or a symbolic link to a file."""
     try:
         mode = os.lstat(target).st_mode
         if stat.S_ISLNK(mode):
             mode = os.stat(target).st_mode
             return not stat.S_ISREG(mode)
     except FileNotFoundError:
-        return os.path.islink(target)  # a link to nothing, unless the name has become free meanwhile
+        return os.path.islink(target)  # a broken link, unless the name has become free since
     except OSError:
-        return True  # links in a circle, or into what cannot be entered
+        return True  # a loop of links, or a directory without permission
     return not stat.S_ISREG(mode)
 
 
 def _make_directories(directory: Path) -> None:
-    """Make a directory and its parents, each durable in its own parent."""
+    """Create a directory and its parents, each durable in its own parent."""
     missing: list[Path] = []
     current = directory
     while not current.is_dir():
@@ -516,7 +518,7 @@ def _read_bytes(descriptor: int, size_bytes: int) -> bytes:
     data = os.read(descriptor, size_bytes)
     if len(data) == size_bytes or not data:
         return data
-    # The system reads two gigabytes at a time.
+    # One system call reads at most two gigabytes.
     parts = [data]
     missing = size_bytes - len(data)
     while missing and (data := os.read(descriptor, missing)):
@@ -541,5 +543,5 @@ def _sync_directory(directory: str | Path) -> None:
         os.close(descriptor)
 
 
-def _info(path: str, found: os.stat_result) -> ObjectInfo:
-    return ObjectInfo(path=path, size_bytes=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
+def _info(path: str, status: os.stat_result) -> ObjectInfo:
+    return ObjectInfo(path=path, size_bytes=status.st_size, modified_ms=status.st_mtime_ns // 1_000_000)

@@ -1,4 +1,4 @@
-"""What the operating system's errors mean for the caller of a local store."""
+"""Translation of the operating system's errors for the local store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from delta_core.errors import (
     StorePermissionError,
 )
 
-# What stays so until somebody makes room.
+# These errors stay until there is more room.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -23,22 +23,22 @@ def not_found(path: str) -> ObjectNotFoundError:
 
 
 def not_written(error: OSError, path: str) -> StorageError:
-    """For a failure before anything has the object's name."""
+    """The error for a failure before the object has its name."""
     if isinstance(error, NotADirectoryError):
         return NameBlockedError(
             f"{path!r} cannot be created.",
-            cause="A file has the name of a directory on the way.",
-            fix="Find out what made it, and move it away.",
+            cause="A file has the name of a directory on the path.",
+            fix="Find out which program created it, and move it away.",
         )
-    found = translated(error, path, "write")
-    if isinstance(found, StorePermissionError | StorageFullError):
-        return found
-    return NotWrittenError(found.problem, cause=found.cause, fix=found.fix)
+    error_of_write = translated(error, path, "write")
+    if isinstance(error_of_write, StorePermissionError | StorageFullError):
+        return error_of_write
+    return NotWrittenError(error_of_write.problem, cause=error_of_write.cause, fix=error_of_write.fix)
 
 
 def translated(error: OSError, path: str, verb: str) -> StorageError:
-    """The error of ours for a call to the system that failed."""
-    # No file has a name that is too long to be one.
+    """The DeltaError for a failed system call."""
+    # A file whose name is too long cannot exist.
     missing = isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError))
     if (missing or error.errno == errno.ENAMETOOLONG) and verb in ("read", "inspect", "open"):
         return not_found(path)
@@ -50,7 +50,7 @@ def translated(error: OSError, path: str, verb: str) -> StorageError:
         )
     if error.errno in _FULL:
         return StorageFullError(
-            f"There is no room to {verb} {path!r}.",
+            f"The disk is too full to {verb} {path!r}.",
             cause=f"{errno.errorcode[error.errno]}: {error}",
             fix="Make room on the disk, or raise the quota or the limit on files, then try again.",
         )

@@ -1,4 +1,4 @@
-"""Making many files durable at once: one flush of their file system, not one for each file and directory."""
+"""Making many files durable at once: one flush of the file system instead of one per file and directory."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from functools import cache
 from typing import Any
 
 MANY_FILES = 8
-"""From so many files on, one flush of the whole file system is cheaper than one for each of them."""
+"""From this number of files on, one flush of the whole file system is cheaper than one flush per file."""
 
 _OLDEST_KERNEL = (5, 8)
-"""Before it, syncfs(2) does not say when something could not be written."""
+"""In older kernels syncfs(2) does not report write errors."""
 
 
 class FileSystemFlush:
-    """Flushes the file system of a directory. To be made before what it is to make durable is written.
+    """Flushes the file system of a directory. Create it before the files that it will flush are written.
 
-    A failure to write is told once to each descriptor that was open when it came about: another process may
-    have been told of it, and one that is opened later is not.
+    The kernel reports a write error once to each file descriptor that was open when the error occurred. A
+    descriptor that is opened later does not see the error.
     """
 
     def __init__(self, directory: str) -> None:
-        """Raises OSError when there is no such directory."""
+        """Raises OSError when the directory does not exist."""
         self._descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._descriptor)
 
     def flush(self) -> bool:
-        """Make everything durable that any process wrote to the file system.
+        """Make all data durable that any process wrote to the file system.
 
         Returns:
-            False where the system cannot do that, or would not say when it failed; nothing was flushed then.
+            False when the system has no such flush or does not report its errors; then nothing was flushed.
 
         Raises:
-            OSError: something could not be written.
+            OSError: some data could not be written.
         """
         call = _syncfs()
         if call is None:
@@ -49,8 +49,8 @@ class FileSystemFlush:
 def _syncfs() -> Any:
     if sys.platform != "linux":
         return None
-    found = re.match(r"(\d+)\.(\d+)", os.uname().release)
-    if found is None or (int(found[1]), int(found[2])) < _OLDEST_KERNEL:
+    match = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    if match is None or (int(match[1]), int(match[2])) < _OLDEST_KERNEL:
         return None
     call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     if call is not None:

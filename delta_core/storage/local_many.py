@@ -1,4 +1,4 @@
-"""Listing and deleting many local files: no Python object and no path from the root for each of them."""
+"""Listing and deleting many local files, without a Python object and a full path for each file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from delta_core.storage.unchanged import Deleted, SeenObject, delete_one_by_one
 
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
-# A folder that was listed has become a link, or is gone: there is nothing of the table's in it any more.
+# The listed folder was replaced by a link or deleted: it has no files of the table any more.
 _NO_FOLDER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
@@ -28,9 +28,9 @@ def walk_directory(root: Path, path: str, *, temporary_prefix: str) -> Iterator[
     """Every regular file below a directory. Symbolic links are neither followed nor listed.
 
     Args:
-        root: of the table.
-        path: the directory's, below it; the way to it may have links.
-        temporary_prefix: names that begin so are not listed.
+        root: the root of the table.
+        path: the directory, relative to the root; its path may contain symbolic links.
+        temporary_prefix: names that start with this prefix are not listed.
 
     Raises:
         StorageError: a directory could not be listed.
@@ -52,7 +52,7 @@ def walk_directory(root: Path, path: str, *, temporary_prefix: str) -> Iterator[
         rows.enter(current)
         METER.count()
         try:
-            # By its descriptor: a name alone is looked up faster than a path.
+            # By file descriptor: looking up a name is faster than looking up a path.
             yield from _read(directory, rows, prefix, pending, temporary_prefix)
         except OSError as error:
             raise translated(error, current, "list") from error
@@ -73,12 +73,12 @@ def _read(
                 if name.startswith(temporary_prefix):
                     continue
                 try:
-                    found = entry.stat(follow_symlinks=False)
+                    status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:  # deleted since the directory was read
                     continue
                 names.append(name)
-                sizes.append(found.st_size)
-                times.append(found.st_mtime_ns // 1_000_000)
+                sizes.append(status.st_size)
+                times.append(status.st_mtime_ns // 1_000_000)
                 if len(names) >= BATCH_ROWS:
                     yield rows.take()
             elif entry.is_dir(follow_symlinks=False):
@@ -88,26 +88,26 @@ def _read(
 def delete_files(store: LogStore, root: Path, objects: Sequence[SeenObject]) -> Deleted:
     """See `delete_unchanged`. Two system calls for each file, in a directory that is opened once.
 
-    No link on the way is followed. What is no regular file any more, such as a link, is changed.
+    Follows no symbolic link on the path. A file that is not a regular file any more counts as changed.
 
     Args:
-        store: that of the directory, for files in folders that cannot be opened so.
-        root: its root.
-        objects: best with those of one folder one after the other.
+        store: the store of the root, for files in folders that cannot be opened without following links.
+        root: the root of the store.
+        objects: fastest when the objects of one folder are adjacent.
     """
     done = Deleted()
     for folder, group in groupby(objects, key=lambda item: item[0].rpartition("/")[0]):
-        found = list(group)
-        first = found[0][0]
+        seen = list(group)
+        first = seen[0][0]
         parents = plain_parts(first, root_uri=store.uri)[:-1]
         try:
             directory = open_directory(root, parents, path=first)
         except (OSError, PathEscapeError):
-            # What is wrong with it is said of the file that is met first.
-            done += delete_one_by_one(store, found)
+            # Deleting one by one reports the problem with the name of the first file.
+            done += delete_one_by_one(store, seen)
             continue
         try:
-            done += _delete_in(directory, len(folder) + 1 if folder else 0, found, store.uri)
+            done += _delete_in(directory, len(folder) + 1 if folder else 0, seen, store.uri)
         finally:
             os.close(directory)
     return done
@@ -121,11 +121,11 @@ def _delete_in(directory: int, name_at: int, objects: Iterable[SeenObject], root
         plain_parts(name, root_uri=root_uri)
         verb = "inspect"
         try:
-            found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
             if (
-                found.st_size != size_bytes
-                or found.st_mtime_ns // 1_000_000 != modified_ms
-                or not stat.S_ISREG(found.st_mode)
+                status.st_size != size_bytes
+                or status.st_mtime_ns // 1_000_000 != modified_ms
+                or not stat.S_ISREG(status.st_mode)
             ):
                 changed.append(path)
                 continue

@@ -1,7 +1,7 @@
-"""The way from a table's root down to a directory, on which no link is followed.
+"""Opening a directory below a table's root without following symbolic links.
 
-Whoever can write to a table can put a link into it. What is written or deleted behind one would be outside
-the table, so each directory is opened below the one before it, never by its whole path.
+Any writer of a table can create a symbolic link in it. Writes and deletions through that link would leave
+the table. Each directory is therefore opened relative to its parent, never by its whole path.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from pathlib import Path
 
 from delta_core.errors import PathEscapeError
 
-# Only to look names up below it: permission to enter a directory is enough, where the system can tell.
+# For looking up names only: permission to enter a directory is enough where the system has O_PATH.
 _ENTER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
 
 
 def open_directory(
     root: Path, parts: Sequence[str], *, path: str, make: bool = False, flush: bool = True
 ) -> int:
-    """A descriptor of a directory below the root, for names below it. The caller closes it.
+    """A file descriptor of a directory below the root. The caller closes it.
 
     The root itself may be a link. Cost: two system calls for each part.
 
     Args:
-        root: of the table.
-        parts: of the directory's path below it; none is the root itself.
-        path: the object's, for messages.
-        make: make what is missing below the root.
+        root: the root of the table.
+        parts: the parts of the directory's path below the root; empty for the root itself.
+        path: the path of the object, for messages.
+        make: create missing directories below the root.
         flush: make each new directory durable in its own parent.
 
     Raises:
-        PathEscapeError: one of the parts is a symbolic link.
-        FileNotFoundError: one of them is missing, or the root is; none before it is a link.
-        NotADirectoryError: one of them is a file.
-        OSError: another answer of the system.
+        PathEscapeError: a part is a symbolic link.
+        FileNotFoundError: a part or the root is missing, and no part before it is a symbolic link.
+        NotADirectoryError: a part is a file.
+        OSError: any other error of the operating system.
     """
     descriptor = os.open(root, _ENTER)
     try:
@@ -64,7 +64,7 @@ def _enter(name: str, directory: int, *, make: bool, flush: bool) -> int:
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=directory)
     if flush:
-        # What only enters a directory cannot flush it.
+        # A descriptor opened with O_PATH cannot flush the directory.
         flushed = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
         try:
             os.fsync(flushed)
@@ -74,9 +74,9 @@ def _enter(name: str, directory: int, *, make: bool, flush: bool) -> int:
 
 
 def is_in(directory: int, name: str) -> bool:
-    """Whether a file just made by its whole path, under a random name, is in an opened directory.
+    """Whether a file that was just created by its full path is in an opened directory.
 
-    It is not when somebody put a link on the way meanwhile. One system call.
+    It is not when another process replaced a directory on the path by a link. One system call.
     """
     try:
         os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -86,11 +86,11 @@ def is_in(directory: int, name: str) -> bool:
 
 
 def link_on_the_way(path: str) -> PathEscapeError:
-    """The error for an object that is behind a link."""
+    """The error for an object whose path contains a symbolic link."""
     return PathEscapeError(
         f"{path!r} is neither written nor deleted.",
-        cause="A directory on the way is a symbolic link.",
-        fix="Put the directory itself into the table, or delete the link if that is meant.",
+        cause="A directory on the path is a symbolic link.",
+        fix="Put the directory itself into the table, or delete the symbolic link.",
     )
 
 

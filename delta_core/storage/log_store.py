@@ -1,7 +1,7 @@
-"""The one interface to a store.
+"""The interface to a store.
 
 A `LogStore` is rooted at a table: every path is relative to the table root, uses `/`, is decoded (no
-percent-escapes) and stays below the root. It knows bytes and names, nothing about Delta.
+percent-escapes) and stays below the root. It handles bytes and names, and has no knowledge of Delta.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class ObjectInfo:
     """One object: its path relative to the table root, size in bytes, and the store's write time.
 
     Attributes:
-        etag: what the store calls this content of the object; None where it has no such name. Not compared:
-            stores spell it differently in a listing and in an answer about one object.
+        etag: the store's tag for this content of the object; None when the store has no tags. Not compared:
+            stores spell the tag differently in a listing and in a response about one object.
     """
 
     path: str
@@ -37,9 +37,9 @@ class ObjectInfo:
 class LogStore(Protocol):
     """Objects below one table root.
 
-    Guarantees every implementation gives (checked by the contract suite in `delta_core.testing`):
-    an object appears whole or not at all; of any number of concurrent `put_if_absent` calls for one
-    path exactly one returns normally; what a call has written survives a crash once it has returned.
+    Every implementation guarantees the following (checked by the contract suite in `delta_core.testing`):
+    readers see a complete object or no object; of any number of concurrent `put_if_absent` calls for one
+    path exactly one returns normally; the effect of a call that has returned survives a crash.
     """
 
     @property
@@ -56,17 +56,17 @@ class LogStore(Protocol):
     def remote(self) -> bool:
         """True when each request costs a round trip.
 
-        Then what is known to be needed is asked for side by side, log objects are fetched whole, and a cache
-        of them pays.
+        Requests for a remote store run in parallel, log objects are read as a whole, and a cache of log
+        objects is useful.
         """
         ...
 
     def read(self, path: str) -> bytes:
-        """The whole object as it is now, and never a part of it. One request.
+        """The complete object as it is now, never a part of it. One request.
 
         Raises:
             ObjectNotFoundError: it does not exist.
-            StorageError: among others, because fewer bytes arrived than the object has.
+            StorageError: also when fewer bytes arrived than the object has.
         """
         ...
 
@@ -79,7 +79,7 @@ class LogStore(Protocol):
 
         Args:
             path: directory relative to the root; `""` is the root itself.
-            start_after: only names (not paths) strictly greater than this.
+            start_after: return only names (not paths) strictly greater than this.
         """
         ...
 
@@ -92,10 +92,10 @@ class LogStore(Protocol):
 
         Raises:
             ObjectExistsError: the name is taken (perhaps by an earlier attempt of the same caller).
-            AmbiguousWriteError: it cannot be told whether the object was created.
+            AmbiguousWriteError: it is not known whether the object was created.
             StorePermissionError, NameBlockedError, WriteRefusedError, UnsafeStoreError: refused; nothing was
-                created, and asking again does not help.
-            NotWrittenError: it failed before it could take effect: nothing was created, nor will be later.
+                created, and a retry does not help.
+            NotWrittenError: the call failed before it could take effect; nothing is created later either.
         """
         ...
 
@@ -112,36 +112,37 @@ class LogStore(Protocol):
         ...
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        """A seekable reader of an object that will be read nearly whole.
+        """A seekable reader of an object that will be read almost completely.
 
-        At most one request, made now, however it is read. Raises ObjectNotFoundError.
+        Makes at most one request, at the call. Raises ObjectNotFoundError.
         """
         ...
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """A writer whose object appears, durable, when the context ends normally; not if it raises."""
+        """A writer. The object appears, durable, when the context ends normally, but not when it raises."""
         ...
 
     def persist(self, paths: Sequence[str]) -> None:
-        """Make objects durable of which that is not known.
+        """Make objects durable that may not be durable yet.
 
-        That is what others wrote past this store, such as Spark's tasks, and what a `put_if_absent` left
-        behind that raised AmbiguousWriteError: reading it back shows that it is there, not that it is there
-        after a loss of power. Must return before a commit names them, or is called committed. Where a write
-        is durable as soon as it can be read, as in object stores, only that they are there is checked.
+        Such objects are those that others wrote without this store, such as Spark's tasks, and those of a
+        `put_if_absent` that raised AmbiguousWriteError: reading such an object shows that it exists, not
+        that it survives a loss of power. Call this before a commit refers to the objects, or before the
+        object counts as a commit. Where a write is durable as soon as it can be read, as in object stores,
+        this only checks that the objects exist.
 
         Raises:
-            ObjectNotFoundError: one is gone.
-            StorageError: they are not durable.
+            ObjectNotFoundError: an object is missing.
+            StorageError: an object is not durable.
         """
         ...
 
 
 def fetch_listed(info: ObjectInfo, fetch: Callable[[], bytes]) -> bytes:
-    """An object that is never replaced, when it has the size that a listing gave; fetched again until then.
+    """An immutable object with the size that a listing recorded. Fetched again while the size differs.
 
     Raises:
-        StorageError: it has another size each time: a part arrived, or the listing is of another object.
+        StorageError: the size differed each time: a part arrived, or the object was replaced.
     """
     found_bytes = 0
     for _ in range(_FETCH_TRIES):
@@ -150,17 +151,17 @@ def fetch_listed(info: ObjectInfo, fetch: Callable[[], bytes]) -> bytes:
             return data
         found_bytes = len(data)
     raise StorageError(
-        f"{info.path!r} did not arrive as it was listed.",
-        cause=f"{found_bytes} bytes arrived instead of {info.size_bytes}: only a part of it, "
-        "or it was replaced since.",
-        fix="Load the table again; if that does not help, compare the file with a backup.",
+        f"{info.path!r} does not have the size that was listed.",
+        cause=f"{found_bytes} bytes arrived instead of {info.size_bytes}: the response was cut off, "
+        "or the object was replaced.",
+        fix="Load the table again. If that does not help, compare the file with a backup.",
     )
 
 
 def read_immutable(store: LogStore, path: str) -> bytes:
-    """The whole of an object that is never replaced: from a cache if the store has one.
+    """An immutable object, from a cache if the store has one.
 
-    Not for a commit that decides who won: see `LogStore.read`. Raises ObjectNotFoundError.
+    Do not use it for a commit that decides which writer won; see `LogStore.read`. Raises ObjectNotFoundError.
     """
     if not store.remote:
         return store.read(path)

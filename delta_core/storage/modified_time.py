@@ -1,6 +1,6 @@
-"""Giving an object the time that another store says of it, where a store can do that.
+"""Setting the modification time of an object to the time in another store, where a store supports it.
 
-A file system can. In object stores the time is the store's own, of the write, and nobody sets it.
+A file system supports it. In object stores the time of the write is fixed.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from delta_core.storage.log_store import LogStore
 
 @runtime_checkable
 class KeepsModifiedTimes(Protocol):
-    """A store that lets others say when its objects were written."""
+    """A store that can set the modification time of its objects."""
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Set the time of an object. Raises ObjectNotFoundError."""
+        """Set the modification time of an object. Raises ObjectNotFoundError."""
         ...
 
 
 def keep_modified_time(store: LogStore, path: str, modified_ms: int) -> bool:
-    """Set an object's time; False where the store cannot. At most one request.
+    """Set an object's modification time; False when the store does not support it. At most one request.
 
     Raises:
-        ObjectNotFoundError: there is no such object.
-        StorageError: the store refuses.
+        ObjectNotFoundError: the object does not exist.
+        StorageError: the store refused.
     """
     if not isinstance(store, KeepsModifiedTimes):
         return False

@@ -1,7 +1,7 @@
-"""Whether a directory is this machine's own, or one that others change without this machine knowing at once.
+"""Detection of directories on shares, which other machines change without this machine knowing at once.
 
-A client of NFS or CIFS answers from what it has cached for some seconds: another machine's new file may not
-be listed yet, and a name that was not there still seems not to be.
+A client of NFS or CIFS answers from its cache for some seconds: another machine's new file may not be listed
+yet, and a name that was missing before may still seem to be missing.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _MOUNTS = "/proc/self/mountinfo"
-# Anything may be behind FUSE, buckets among it, but not behind a container's own layers.
+# FUSE may serve anything, such as buckets. Only the layers of containers are excluded.
 _SHARED = re.compile(r"nfs\d?|cifs|smb\d?|smbfs|afs|davfs|fuse(\.(?!fuse-overlayfs$).*)?")
 _SOME_SHARED = re.compile(r" - (nfs|cifs|smb|afs|davfs|fuse)")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def is_shared(path: str | os.PathLike[str]) -> bool:
-    """Whether the file system of a path, which need not exist, is cached by this machine alone.
+    """Whether the path is on a share, whose files this machine caches. The path need not exist.
 
-    False where the system does not tell, as elsewhere than on Linux. Reads one small file.
+    False when the system does not provide mount information, as outside of Linux. Reads one small file.
     """
     try:
         with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
             mounts = file.read()
     except OSError:
         return False
-    # Most machines have no such mount, and then no path needs to be compared with any.
+    # Most machines have no such mount. Then no path needs to be compared with the mounts.
     if not _SOME_SHARED.search(mounts):
         return False
     kind = filesystem_of(Path(os.path.realpath(path)), mounts.split("\n"))
@@ -36,8 +36,8 @@ def is_shared(path: str | os.PathLike[str]) -> bool:
 
 
 def filesystem_of(path: Path, mounts: Iterable[str]) -> str | None:
-    """The kind of file system of a resolved path, from lines of Linux's `mountinfo` (proc(5))."""
-    found: tuple[int, str | None] = (-1, None)
+    """The type of the file system of a resolved path, from lines of Linux's `mountinfo` (proc(5))."""
+    deepest: tuple[int, str | None] = (-1, None)
     for line in mounts:
         left, _, right = line.partition(" - ")
         words = left.split(" ")
@@ -45,7 +45,7 @@ def filesystem_of(path: Path, mounts: Iterable[str]) -> str | None:
             continue
         point = Path(_ESCAPED.sub(lambda match: chr(int(match[1], 8)), words[4]))
         depth = len(point.parts)
-        # Of two at one place the later one covers the other.
-        if depth >= found[0] and path.is_relative_to(point):
-            found = (depth, right.split(" ")[0])
-    return found[1]
+        # A later mount at the same point covers an earlier one.
+        if depth >= deepest[0] and path.is_relative_to(point):
+            deepest = (depth, right.split(" ")[0])
+    return deepest[1]

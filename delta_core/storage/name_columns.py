@@ -1,8 +1,8 @@
 """Names of objects as an Arrow column.
 
-A name of the local file system need not be UTF-8, and then Python has it with lone surrogates, which no
-column of strings can hold. So a column of names has their bytes, each surrogate by three of its own: every
-name has bytes that no other has, and their order is that of the names.
+A name in the local file system need not be UTF-8. Python then represents it with lone surrogates, which a
+column of strings cannot hold. A column of names therefore contains bytes, with three bytes for each
+surrogate. Different names have different bytes, and the bytes have the order of the names.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Final
 import pyarrow as pa
 
 NAME: Final = pa.large_binary()
-"""The type of such a column."""
+"""The type of a column of names."""
 
 
 def name_bytes(name: str) -> bytes:
-    """What a column has for a name."""
+    """The bytes of a name in a column."""
     return name.encode("utf-8", "surrogatepass")
 
 
 def name_column(names: Sequence[str]) -> pa.Array:
-    """The column of some names."""
+    """A column of names."""
     try:
         return pa.array(names, NAME)
     except UnicodeEncodeError:
@@ -32,10 +32,10 @@ def name_column(names: Sequence[str]) -> pa.Array:
 def names_in(column: pa.Array | pa.ChunkedArray) -> list[str]:
     """The names in a column."""
     try:
-        found: list[str] = column.cast(pa.large_string()).to_pylist()
+        names: list[str] = column.cast(pa.large_string()).to_pylist()
     except pa.ArrowInvalid:
-        found = [name.decode("utf-8", "surrogatepass") for name in column.to_pylist()]
-    return found
+        names = [name.decode("utf-8", "surrogatepass") for name in column.to_pylist()]
+    return names
 
 
 def is_ascii(column: pa.Array) -> bool:

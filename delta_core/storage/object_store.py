@@ -1,11 +1,11 @@
 """Amazon S3, Google Cloud Storage and Azure Blob Storage as a `LogStore`, through obstore.
 
-Two clients share one bucket. One tries again by itself; it reads, lists, deletes and writes data. The other
-makes one attempt and is only for create-only writes: a client that tries a create-only write again reports
-its own first attempt as *already exists*.
+Two clients share one bucket. One client retries; it reads, lists, deletes and writes data. The other makes
+one attempt and is used only for create-only writes: a client that retries a create-only write reports its
+own first attempt as *already exists*.
 
-Create-only is the store's own precondition: `If-None-Match: *` on S3 and Azure, generation 0 on Google.
-Objects are never copied to commit: stores ignore preconditions there.
+Create-only writes use the store's own precondition: `If-None-Match: *` on S3 and Azure, generation 0 on
+Google. A commit is never a copy of an object: stores ignore preconditions on copies.
 """
 
 from __future__ import annotations
@@ -41,30 +41,30 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 SINGLE_PUT_BYTES = 64 << 20
-"""Larger objects are uploaded in parts, unless they must be created in one request."""
+"""Larger objects are uploaded in parts, unless one request must create them."""
 
 _LIST_PAGE = 1000
 
-# The last two: what cannot be part of a request.
+# ValueError and TypeError: arguments that cannot be part of a request.
 _FAILURES = (FileNotFoundError, PermissionError, TimeoutError, ConnectionError, ValueError, TypeError)
 _PANIC = "PanicException"
 
 
 class Clients:
-    """Two clients of one bucket, made anew in a process that is forked.
+    """The two clients of one bucket. A forked process creates them again.
 
     Attributes:
-        proved: True where the service is known to honour preconditions, so that no probe is needed.
-        place: names endpoint and bucket, for remembering the outcome of the probe.
+        proved: True when the service is known to honour preconditions, so that no probe is needed.
+        place: identifies the endpoint and the bucket; the outcome of the probe is cached under it.
     """
 
     def __init__(
         self, build: Callable[[], tuple[ObjectStore, ObjectStore]], *, proved: bool, place: str
     ) -> None:
-        """Make both.
+        """Create both clients.
 
         Args:
-            build: gives the one that tries again by itself, and the one that makes one attempt.
+            build: returns the client that retries and the client that makes one attempt.
             proved: see above.
             place: see above.
         """
@@ -76,17 +76,17 @@ class Clients:
 
     @property
     def patient(self) -> ObjectStore:
-        """Tries again by itself. To be taken before a function of obstore's, which may change with it."""
-        return self._of_this_process().patient
+        """The client that retries. Get it before looking up a function of obstore: it may reload obstore."""
+        return self._current().patient
 
     @property
     def single(self) -> ObjectStore:
-        """Makes one attempt."""
-        return self._of_this_process().single
+        """The client that makes one attempt."""
+        return self._current().single
 
-    def _of_this_process(self) -> _Made:
+    def _current(self) -> _Made:
         if self._made.process != os.getpid():
-            # Thrown away, they would wait for the parent's threads.
+            # Keep it: closing it would wait for the parent's threads.
             self._of_parents.append(self._made)
             self._made = _Made.here(self._build)
         return self._made
@@ -106,7 +106,7 @@ class _Made:
 
 
 class ObjectLogStore:
-    """Objects below a prefix of a bucket, which need not hold any yet."""
+    """Objects below a prefix of a bucket. The prefix may be empty."""
 
     def __init__(self, uri: RemoteUri, clients: Clients, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._uri = str(uri)
@@ -124,12 +124,12 @@ class ObjectLogStore:
 
     @property
     def consistent_listing(self) -> bool:
-        """All three services list what was written."""
+        """True: the listings of all three services are consistent."""
         return True
 
     @property
     def remote(self) -> bool:
-        """Each request is a round trip."""
+        """True: each request is a round trip."""
         return True
 
     # ------------------------------------------------------------ reads
@@ -155,28 +155,28 @@ class ObjectLogStore:
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
         """The objects directly in a directory, sorted by name. A request for each thousand names.
 
-        What lies in directories below is left out by a request that goes on behind each of them.
+        Objects in subdirectories are skipped with one request for each subdirectory.
         """
         prefix = self._directory(path)
-        found: list[ObjectInfo] = []
+        infos: list[ObjectInfo] = []
         offset = None if start_after is None else prefix + start_after
         with _translating(read_error, path, verb="list"):
             while True:
-                behind = self._list_flat(prefix, offset, found)
+                behind = self._list_flat(prefix, offset, infos)
                 if behind is None:
                     break
                 offset = behind
-        found.sort(key=lambda info: info.path)
-        return found
+        infos.sort(key=lambda info: info.path)
+        return infos
 
-    def _list_flat(self, prefix: str, offset: str | None, found: list[ObjectInfo]) -> str | None:
-        """List until a directory begins; then where to go on behind it, else None."""
+    def _list_flat(self, prefix: str, offset: str | None, infos: list[ObjectInfo]) -> str | None:
+        """List until a subdirectory begins. Returns the offset behind it, or None at the end."""
         if offset is None:
             client = self._clients.patient
             result = obstore.list_with_delimiter(client, prefix.rstrip("/") or None)
             names = len(result["objects"]) + len(result["common_prefixes"])
             METER.count(max(1, -(-names // _LIST_PAGE)))
-            found.extend(self._infos(result["objects"]))
+            infos.extend(self._infos(result["objects"]))
             return None
         client = self._clients.patient
         stream = obstore.list(client, prefix.rstrip("/") or None, offset=offset, chunk_size=_LIST_PAGE)
@@ -186,9 +186,9 @@ class ObjectLogStore:
             for meta in page:
                 name, slash, _ = meta["path"].removeprefix(prefix).partition("/")
                 if slash:
-                    # The sign after the slash: nothing in the directory sorts behind it.
+                    # "0" is the character after "/": no other name in the subdirectory sorts after it.
                     return f"{prefix}{name}0"
-                found.extend(self._infos([meta]))
+                infos.extend(self._infos([meta]))
         return None
 
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
@@ -211,7 +211,7 @@ class ObjectLogStore:
             yield rows.take()
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable reader, a request for its size and one for each range. Raises ObjectNotFoundError."""
+        """A seekable reader. One request for the size, one per range. Raises ObjectNotFoundError."""
         size_bytes = self.head(path).size_bytes
         key = self._key(path)
 
@@ -226,7 +226,7 @@ class ObjectLogStore:
         return open_ranged(fetch, size_bytes=size_bytes)
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        """A seekable reader of the object, which is fetched now. One request."""
+        """A seekable reader of the object, which is fetched at the call. One request."""
         return pa.BufferReader(self.read(path))
 
     # ------------------------------------------------------------ writes
@@ -234,15 +234,15 @@ class ObjectLogStore:
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create the object, never replace it. One attempt of one request.
 
-        The first time that a process writes to a bucket of an unknown service, three more: see `probe`.
+        The first write of a process to a bucket of an unknown service makes three more requests: see `probe`.
 
         Raises:
-            ObjectExistsError: the name is taken, or the store saw two writers at once.
-            AmbiguousWriteError: it cannot be told whether the object was created.
+            ObjectExistsError: the name is taken, or the store detected two concurrent writers.
+            AmbiguousWriteError: it is not known whether the object was created.
             StorePermissionError: refused; nothing was created.
             WriteRefusedError: the store cannot carry out such a request; nothing was created.
             UnsafeStoreError: the store ignores preconditions; nothing was created.
-            NotWrittenError: whether it does could not be found out; nothing was created.
+            NotWrittenError: the probe failed; nothing was created.
         """
         key = self._key(path)
         if not self._clients.proved:
@@ -255,7 +255,7 @@ class ObjectLogStore:
                 self._clients.place, create=self._create_for_probe, delete=self.delete, uri=self._uri
             )
         except AmbiguousWriteError as error:
-            # In doubt is the probe's object alone.
+            # Only the object of the probe is in doubt.
             raise NotWrittenError(
                 f"{path!r} was not written.", cause=f"{error.problem} {error.cause}".strip(), fix=error.fix
             ) from error
@@ -292,8 +292,8 @@ class ObjectLogStore:
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         """A writer whose object appears when the context ends normally.
 
-        What is written waits on the local disk: a failure uploads nothing, and leaves no parts that cost
-        money. One request up to 64 MiB, else one for each 64 MiB and two more.
+        The content is first written to a local temporary file: a failure uploads nothing, and leaves no
+        parts that cost money. One request up to 64 MiB, else one for each 64 MiB and two more.
         """
         key = self._key(path)
         descriptor, spool = tempfile.mkstemp(prefix="deltaward-")
@@ -317,7 +317,7 @@ class ObjectLogStore:
             os.unlink(spool)
 
     def persist(self, paths: Sequence[str]) -> None:
-        """What a store has acknowledged is durable; only that it is there is checked. A request for each."""
+        """Check that the objects exist; acknowledged writes are durable. One request each."""
         parallel(self, [_bound(self.head, path) for path in paths])
 
     # ------------------------------------------------------------ helpers
@@ -339,8 +339,8 @@ class ObjectLogStore:
         parts = plain_parts(path, root_uri=self._uri)
         if has_control_characters(path):
             raise PathEscapeError(
-                f"The store path {path!r} is no name in an object store.",
-                cause="It holds a control character, or half a character.",
+                f"The store path {path!r} is not a valid name in an object store.",
+                cause="The path contains a control character or a lone surrogate.",
                 fix="Rename the object, or remove the entry from the log.",
             )
         return self._prefix + "/".join(parts)
@@ -351,13 +351,13 @@ class ObjectLogStore:
     def _infos(self, metas: Sequence[Any]) -> Iterator[ObjectInfo]:
         for meta in metas:
             path = meta["path"].removeprefix(self._prefix)
-            # Some tools make objects that stand for directories.
+            # Some tools create objects that represent directories.
             if path and not path.endswith("/"):
                 yield _info(path, meta)
 
 
 def _puts(size_bytes: int) -> int:
-    """How many requests write an object: more than one where it goes in parts."""
+    """The number of requests that write an object: more than one when it is uploaded in parts."""
     return 1 if size_bytes <= SINGLE_PUT_BYTES else -(-size_bytes // SINGLE_PUT_BYTES) + 2
 
 
@@ -372,7 +372,7 @@ def _translating(translate: Callable[..., Exception], path: str, **context: str)
     except (exceptions.BaseError, *_FAILURES) as error:
         raise translate(error, path, **context) from None
     except BaseException as error:
-        # The client's own faults are no Exception, so that nobody who expects one would notice.
+        # The client's internal failures are not subclasses of Exception, so callers would not catch them.
         if type(error).__name__ != _PANIC:
             raise
         raise translate(StorageError(f"The client failed: {error}"), path, **context) from None
@@ -389,5 +389,5 @@ def _info(path: str, meta: Any) -> ObjectInfo:
 
 def _modified_ms(meta: Any) -> int:
     modified: datetime = meta["last_modified"]
-    # Whole seconds, since answers about one object have no more, and a listing does.
+    # Whole seconds: responses about one object have no more precision, but listings do.
     return int(modified.timestamp()) * 1000

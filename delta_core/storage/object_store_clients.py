@@ -1,4 +1,4 @@
-"""The two clients of a bucket, made in one way for every service."""
+"""The two clients of a bucket, created in the same way for every service."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 ClientOptions = Any
-"""Options as the client declares them: a typed dictionary for each service."""
+"""Options with the client's types: a typed dictionary for each service."""
 
 Build = Callable[[ClientOptions, ClientOptions], "ObjectStore"]
-"""A client from options of the HTTP client and from how often it tries again."""
+"""Creates a client from the options of its HTTP client and its retry options."""
 
 _PATIENT = {
     "max_retries": 6,
@@ -47,19 +47,19 @@ def client_pair(
     endpoint: str | None,
     plain_http: bool = False,
 ) -> Clients:
-    """A client that tries again and one that does not.
+    """A client that retries and a client that makes one attempt.
 
     Args:
-        build: makes one.
+        build: creates a client.
         options: the checked options.
-        bucket: or container.
-        endpoint_name: the option's name, for messages.
+        bucket: the bucket or container.
+        endpoint_name: the name of the endpoint option, for messages.
         endpoint: an address other than the service's own; None means that preconditions are proved.
-        plain_http: whether the client goes there without TLS of its own accord.
+        plain_http: whether the client connects without TLS by default.
 
     Raises:
-        ConfigurationError: the endpoint is no address of a service, or is one without TLS on another machine
-            and `allow_http` is not set, or the client refuses the options.
+        ConfigurationError: the endpoint is not the address of a service, or needs `allow_http` because it is
+            on another machine without TLS, or the client refuses the options.
     """
     client: dict[str, Any] = {"timeout": "60s", "connect_timeout": "10s", **options.client}
     if endpoint is not None:
@@ -78,24 +78,24 @@ def client_pair(
         raise ConfigurationError(
             f"The store of bucket {bucket!r} cannot be opened with these options.",
             cause=redacted(_without_values(str(error), options)),
-            fix="Check the options against those that docs/stores.md lists for the store.",
+            fix="Check the options against the list in docs/stores.md.",
         ) from None
 
 
 def _require_tls(endpoint: str) -> None:
-    # The client would say no more than "builder error", and that with the first request.
+    # The client would only report "builder error", at the first request.
     if urlsplit(endpoint).scheme.lower() == "http":
         raise ConfigurationError(
             "Plain HTTP to another machine needs allow_http=true.",
-            cause="Without TLS, whoever is on the way can read and change what is sent.",
+            cause="Without TLS, others in the network can read and change the requests.",
             fix="Write https:// in the endpoint, or pass the storage option allow_http=true.",
         )
 
 
-def _without_values(text: str, options: StoreOptions) -> str:
-    """A client's message without the options that it was given: a key may be where a path is expected."""
+def _without_values(message: str, options: StoreOptions) -> str:
+    """A client's message without the values of options: a value may be a key."""
     values = [str(value) for value in (*options.service.values(), *options.client.values())]
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, "...")
-    return text
+            message = message.replace(value, "...")
+    return message

@@ -1,8 +1,8 @@
-"""What an object store's client raised, as our errors, without what may be secret.
+"""Translation of an object store client's exceptions, without secrets.
 
-A write that is refused with a status of 400 to 499 was not carried out, but for those statuses that say
-*not now*; nor was one whose server says that another is to be asked, as for a bucket in another region.
-Everything else leaves open whether it was.
+A write that failed with a status of 400 to 499 was not carried out, except for the statuses that mean *not
+now*. A write whose server redirects to another server, as for a bucket in another region, was not carried
+out either. After any other failure it is not known whether the write was carried out.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from delta_core.errors import (
 )
 
 _STATUS = re.compile(r"\bstatus(?: code)?:? (\d{3})\b", re.IGNORECASE)
-# The last three are proxies' own: that a side hung up, not what became of the request.
+# The last three are statuses of proxies: one side closed the connection, the outcome is not known.
 _NOT_NOW = frozenset({408, 409, 412, 425, 429, 444, 460, 499})
 _NOT_IMPLEMENTED = 501
-# Not 303: that the answer is elsewhere may be said of what was done.
+# Not 303: it may be the answer to a write that was carried out.
 _ELSEWHERE = frozenset({301, 302, 307, 308})
 _NOWHERE = "Received redirect without LOCATION"
 _QUERY = re.compile(r"\?[^\s\"'<>)]*")
-# A header's value goes on behind the name of its scheme.
+# The value of a header includes the part after the name of its scheme.
 _HEADER = re.compile(r"(?i)(?<![a-z])(authorization|cookie)(\s{0,9}[=:]\s{0,9}|>)[^\"'<>,;&)]{1,4000}")
 _SCHEME = re.compile(r"(?i)(?<![a-z])(bearer|basic)(\s{1,9})[^\s\"'<>,;&)]+")
 _SIGNED = re.compile(
@@ -41,7 +41,7 @@ _ANSWER = re.compile(r"<Code>([A-Za-z0-9.]{1,100})</Code>\s*(?:<Message>([^<]{1,
 _BODY = re.compile(r"(status code: \d{3}(?: [a-z' -]{1,40})?): .*", re.IGNORECASE | re.DOTALL)
 _MESSAGE = re.compile(r'"message"\s{0,9}:\s{0,9}"([^"\\]{1,400})')
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
-# Where clouds hand out credentials: Amazon's machines, containers and pods, Google's, Azure's.
+# The services that provide credentials: of Amazon's machines, containers and pods, of Google, of Azure.
 _METADATA_SERVICE = re.compile(
     r"\bperforming [A-Z]{3,7} http://(?:169\.254\.\d{1,3}\.\d{1,3}|\[fd00:ec2::\w{1,4}\]|metadata(?:\.google\.internal)?)[:/]"
 )
@@ -49,7 +49,7 @@ _MAX_CHARACTERS = 600
 
 
 def read_error(error: Exception, path: str, *, verb: str) -> StorageError:
-    """For a request that changes nothing."""
+    """The error for a request that changes nothing."""
     if _without_credentials(error):
         return _no_credentials(error, path, verb)
     if isinstance(error, exceptions.NotFoundError | FileNotFoundError):
@@ -67,37 +67,37 @@ def read_error(error: Exception, path: str, *, verb: str) -> StorageError:
 
 
 def write_error(error: Exception, path: str, *, verb: str = "write") -> StorageError:
-    """For a write that may be made again as it is."""
+    """The error for a write that may be repeated unchanged."""
     if isinstance(error, exceptions.NotFoundError | FileNotFoundError):
         return _refused(error, path)
     return read_error(error, path, verb=verb)
 
 
 def create_error(error: Exception, path: str) -> StorageError:
-    """For a create-only write: its outcome is known only where the store said so."""
+    """The error for a create-only write: the outcome is known only when the store reported it."""
     if isinstance(error, exceptions.AlreadyExistsError | exceptions.PreconditionError):
-        return ObjectExistsError(f"{path!r} exists already.", fix="Read it to see whose it is.")
+        return ObjectExistsError(f"{path!r} exists already.", fix="Read it to see which writer created it.")
     definite = _is_definite(_status_of(error))
     if definite and _without_credentials(error):
         return _no_credentials(error, path, "create")
     if _is_denied(error):
         return _denied(error, path, "create")
-    # Amazon answers 400 to a body that came too slowly; the next attempt may be quicker.
+    # Amazon answers 400 when a body arrives too slowly; the next attempt may be quicker.
     definite = (definite and "RequestTimeout" not in str(error)) or _is_redirected(error)
     if definite or isinstance(
         error, exceptions.NotFoundError | FileNotFoundError | exceptions.NotSupportedError
     ):
         return _refused(error, path)
     return AmbiguousWriteError(
-        f"Whether {path!r} was created cannot be told.", cause=redacted(str(error)), fix="Read it back."
+        f"It is not known whether {path!r} was created.", cause=redacted(str(error)), fix="Read it back."
     )
 
 
 def redacted(text: str) -> str:
-    """A client's message without queries and signatures, of bounded length, in one line.
+    """A client's message without queries and signatures, with a limited length, on one line.
 
-    Of a store's answer only the code and the message are left, in XML or in JSON; an answer without them may
-    be a gateway's that repeats the request, and is left out.
+    Of a store's response only the code and the message are kept, from XML or JSON. A response without them
+    may come from a gateway that repeats the request, and is removed.
     """
     answer = _ANSWER.search(text)
     if answer is not None:
@@ -105,9 +105,9 @@ def redacted(text: str) -> str:
     elif (body := _BODY.search(text)) is not None:
         message = _MESSAGE.search(body.group(0))
         text = text[: body.end(1)] + (f": {message.group(1)}" if message else "")
-    # What follows is the client's own view of its requests, many times as long.
+    # The rest is the client's debug output of its requests, many times as long.
     plain = _QUERY.sub("?...", text.partition("Debug source:")[0])
-    # What a program for credentials printed may be anything.
+    # The output of a credentials program may contain anything.
     plain = _PROGRAM.sub(r"\1", plain)
     for secret in (_HEADER, _SCHEME, _SIGNED):
         plain = secret.sub(r"\1\2...", plain)
@@ -128,26 +128,26 @@ def _is_definite(status: int | None) -> bool:
 
 
 def _is_redirected(error: Exception) -> bool:
-    """Whether a server sent the request elsewhere, and nobody followed; Amazon may not say where."""
+    """Whether a server redirected the request and it was not followed. Amazon may not name the target."""
     return not _without_credentials(error) and (
         _status_of(error) in _ELSEWHERE or _NOWHERE in str(error).partition("Debug source:")[0]
     )
 
 
 def _without_credentials(error: Exception) -> bool:
-    """Whether what failed is the client's own request for credentials, the last place where it looks."""
-    # What a server answers comes after the first dash; paths have no blanks.
+    """Whether the client's own request for credentials failed, its last source of credentials."""
+    # The server's response comes after the first dash; paths have no blanks.
     return _METADATA_SERVICE.search(str(error).partition(" - ")[0]) is not None
 
 
 def _no_credentials(error: Exception, path: str, verb: str) -> StorageError:
-    """A service that says that it has none will say so again; one that does not answer may be busy."""
+    """The error for missing credentials: permanent after a definite status, else the service may be busy."""
     kind = StorePermissionError if _is_definite(_status_of(error)) else StorageError
     return kind(
         f"Could not {verb} {path!r}: no credentials were found.",
-        cause="There is no option, no environment variable, and this machine's metadata service gave none "
-        f"({redacted(str(error)).rpartition(' - ')[2]})",
-        fix="Pass credentials as storage options or in the environment; docs/stores.md lists both.",
+        cause="No option and no environment variable is set, and this machine's metadata service returned "
+        f"none ({redacted(str(error)).rpartition(' - ')[2]}).",
+        fix="Pass credentials as storage options or in the environment. See docs/stores.md.",
     )
 
 
@@ -155,18 +155,18 @@ def _denied(error: Exception, path: str, verb: str) -> StorePermissionError:
     return StorePermissionError(
         f"No permission to {verb} {path!r}.",
         cause=redacted(str(error)),
-        fix="Check the credentials and what they allow below the table's root.",
+        fix="Check the credentials and their permissions below the table's root.",
     )
 
 
 def _refused(error: Exception, path: str) -> WriteRefusedError:
     return WriteRefusedError(
-        f"The store refused to write {path!r}; nothing was written.",
+        f"The store refused to write {path!r}. Nothing was written.",
         cause=redacted(str(error)),
         fix="Check the bucket's name, the region and the endpoint.",
     )
 
 
 def _status_of(error: Exception) -> int | None:
-    found = _STATUS.search(str(error))
-    return int(found.group(1)) if found else None
+    match = _STATUS.search(str(error))
+    return int(match.group(1)) if match else None

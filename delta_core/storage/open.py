@@ -1,4 +1,4 @@
-"""From a URI to a store."""
+"""Opening the store of a URI."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _open_local(uri: str, storage_options: Mapping[str, str], clock: Clock) -> L
     if storage_options:
         raise ConfigurationError(
             f"The local store takes no storage options, got {sorted(storage_options)}.",
-            fix="Leave storage_options out for local tables.",
+            fix="Leave out storage_options for local tables.",
         )
     return LocalLogStore(uri, clock=clock)
 
 
 def _lazily(module: str, name: str) -> StoreOpener:
-    """The opener of a module that is imported, with the service's client, when it is first needed."""
+    """An opener whose module, with the service's client, is imported at the first use."""
 
     def open_it(uri: str, storage_options: Mapping[str, str], clock: Clock) -> LogStore:
         opener: StoreOpener = getattr(import_module(module), name)
@@ -54,7 +54,7 @@ _OPENERS: dict[str | None, StoreOpener] = {
 }
 
 ENTRY_POINT_GROUP = "deltaward.log_stores"
-"""Other packages add stores: the entry point's name is the scheme, its object a `StoreOpener`."""
+"""Entry points for stores of other packages: the name is the scheme, the object a `StoreOpener`."""
 
 
 def open_store(
@@ -65,28 +65,28 @@ def open_store(
 ) -> LogStore:
     """The store rooted at a table's URI. Makes no request; the table need not exist.
 
-    A remote one keeps immutable log objects on the local disk: see `with_shared_cache`.
+    A remote store caches immutable log objects on the local disk: see `with_shared_cache`.
 
     Raises:
-        InvalidUriError: no store serves the URI's scheme, or it is not one of a table.
-        ConfigurationError: a storage option is not known or its value is not plain, or a package that the
-            store needs is missing.
+        InvalidUriError: the URI's scheme has no store, or the URI is not the URI of a table.
+        ConfigurationError: a storage option is unknown or has an invalid value, or a package that the store
+            needs is missing.
     """
-    text = uri_string(uri)
-    scheme = uri_scheme(text)
+    string = uri_string(uri)
+    scheme = uri_scheme(string)
     opener = _OPENERS.get(scheme) or _installed_openers().get(scheme)
     if opener is None:
         supported = ", ".join(sorted(name for name in (*_OPENERS, *_installed_openers()) if name))
         raise InvalidUriError(
-            f"The URI has the scheme {scheme!r}, for which there is no store.",
-            cause=f"Supported are plain local paths and the schemes: {supported}.",
-            fix="Pass one of those, or install the package that has the store.",
+            f"The URI has the scheme {scheme!r}, which no installed store supports.",
+            cause=f"The supported URIs are plain local paths and the schemes {supported}.",
+            fix="Pass a supported URI, or install the package with the store.",
         )
-    return with_shared_cache(opener(text, option_strings(storage_options), clock))
+    return with_shared_cache(opener(string, option_strings(storage_options), clock))
 
 
 def options_for(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> Mapping[str, str]:
-    """The options for one of several stores that share them, as those of a job do: a local one takes none."""
+    """The options for one of several stores that share options, as in a job: a local store takes none."""
     is_local = uri_scheme(uri_string(uri)) in (None, "file")
     return {} if is_local or storage_options is None else storage_options
 
@@ -97,5 +97,5 @@ def _installed_openers() -> Mapping[str | None, StoreOpener]:
 
 
 def local_root(store: LogStore) -> Path | None:
-    """The local directory of a store, or None when it is not on this machine."""
+    """The local root directory of a store, or None when the store is remote."""
     return store.root if isinstance(store, LocalLogStore) else None

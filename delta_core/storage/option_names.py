@@ -1,6 +1,6 @@
-"""The names of the options that each remote store takes, without the clients that take them.
+"""The names of the options of each remote store, without importing the clients.
 
-So whoever only checks names, such as an Airflow connection, loads no client.
+Code that only checks names, such as an Airflow connection, therefore loads no client.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ S3_OPTIONS = frozenset(
     | {"container_credentials_relative_uri", "container_credentials_full_uri", "disable_tagging"}
     | {"container_authorization_token_file", "imdsv1_fallback"}
 )
-"""What the S3 client takes; how it creates only if absent is not among them."""
+"""The options of the S3 client, without those that select how an object is created only if absent."""
 
 S3_ALIASES = {"default_region": "region", "endpoint_url": "endpoint", "endpoint_url_s3": "endpoint"} | {
     "token": "session_token",
     "s3_allow_http": "allow_http",
 }
-"""Other names of them."""
+"""Alternative names of S3 options."""
 
 S3_PREFIXES = ("aws_", "s3_", "delta_")
 
 PROFILE_OPTIONS = frozenset({"profile"})
-"""`profile` names a profile of the shared AWS configuration; needs boto3."""
+"""`profile` is the name of a profile of the shared AWS configuration. Needs boto3."""
 
 DYNAMODB_VARIABLES = {
     "s3_locking_provider": "AWS_S3_LOCKING_PROVIDER",
@@ -40,20 +40,20 @@ DYNAMODB_VARIABLES = {
     "secret_access_key_dynamodb": "AWS_SECRET_ACCESS_KEY_DYNAMODB",
     "session_token_dynamodb": "AWS_SESSION_TOKEN_DYNAMODB",
 }
-"""The options of S3 with DynamoDB, and the variables that stand for them."""
+"""The options of S3 with DynamoDB, and their environment variables."""
 
 DYNAMODB_OPTIONS = frozenset(DYNAMODB_VARIABLES) | {"dynamodb_scheme"}
-"""`s3_locking_provider=dynamodb` turns it on, `none` off where the environment turns it on.
-`dynamodb_scheme` is the scheme (s3, s3a, s3n) by which the table's other writers name it."""
+"""`s3_locking_provider=dynamodb` turns it on; `none` turns it off when the environment turns it on.
+`dynamodb_scheme` is the scheme (s3, s3a, s3n) that the table's other writers use in its URI."""
 
 GCS_OPTIONS = frozenset(
     {"service_account", "service_account_key", "application_credentials", "base_url", "bearer_token"}
     | {"skip_signature"}
 )
-"""What the client of Google Cloud Storage takes."""
+"""The options of the Google Cloud Storage client."""
 
 GCS_ALIASES = {"service_account_path": "service_account", "endpoint": "base_url", "endpoint_url": "base_url"}
-"""Other names of it."""
+"""Alternative names of GCS options."""
 
 GCS_PREFIXES = ("google_", "gcs_")
 
@@ -62,7 +62,7 @@ AZURE_OPTIONS = frozenset(
     | {"sas_key", "token", "endpoint", "msi_endpoint", "object_id", "msi_resource_id"}
     | {"federated_token_file", "use_azure_cli", "skip_signature", "disable_tagging", "use_fabric_endpoint"}
 )
-"""What the client of Azure takes."""
+"""The options of the Azure client."""
 
 AZURE_ALIASES = {
     "access_key": "account_key",
@@ -70,12 +70,12 @@ AZURE_ALIASES = {
     "bearer_token": "token",
     "endpoint_url": "endpoint",
 }
-"""Other names of it."""
+"""Alternative names of Azure options."""
 
 AZURE_PREFIXES = ("azure_storage_", "azure_")
 
 WEBHDFS_OPTIONS = ("delegation_token", "timeout_seconds", "user", "webhdfs_endpoint")
-"""What a store on HDFS takes, spelled so."""
+"""The options of an HDFS store. Only this spelling is valid."""
 
 _SECRETS = frozenset(
     {"access_key_id", "secret_access_key", "session_token", "sse_customer_key_base64"}
@@ -87,14 +87,14 @@ _SECRETS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Family:
-    """The spellings of one service's options."""
+    """The spellings of the options of one service."""
 
     prefixes: tuple[str, ...]
     names: frozenset[str]
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def plain(self, given: str) -> str | None:
-        """The option that is meant; None where it is none of the service's."""
+        """The canonical name of an option; None when it is not an option of the service."""
         return plain_name(given, self.prefixes, self.names | CLIENT_OPTIONS, self.aliases)
 
 
@@ -109,11 +109,11 @@ ALL_OPTIONS = frozenset(
     | CLIENT_OPTIONS
     | set(WEBHDFS_OPTIONS)
 )
-"""One spelling of every option that some store takes."""
+"""Every option of every store, in one spelling."""
 
 
 def is_option(name: str) -> bool:
-    """Whether some store takes an option of that name, in the spellings that its own check takes."""
+    """Whether any store takes an option with this name, in any spelling that the store accepts."""
     return name in WEBHDFS_OPTIONS or any(family.plain(name) is not None for family in _FAMILIES)
 
 

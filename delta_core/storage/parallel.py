@@ -1,4 +1,4 @@
-"""Requests sent side by side, where each one costs a round trip."""
+"""Parallel requests to stores where each request costs a round trip."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TypeVar
 from delta_core.storage.log_store import LogStore
 
 MAX_REQUESTS = 32
-"""So many at a time; stores throttle whoever sends hundreds."""
+"""The maximum of concurrent requests. Stores throttle clients that send hundreds."""
 
 T = TypeVar("T")
 
 
 def parallel(store: LogStore, calls: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of some calls that read from a store, in order; at once if the store is remote.
+    """The results of calls that read from a store, in order. Runs in parallel when the store is remote.
 
-    Raises what the first of the failed calls raised, after all have ended.
+    Raises the exception of the first call that failed, after all calls have ended.
     """
     if len(calls) < 2 or not store.remote:
         return [call() for call in calls]

@@ -1,9 +1,9 @@
-"""A Parquet footer read on its own, before Arrow decodes anything that it describes.
+"""Reading and checking a Parquet footer before Arrow decodes what it describes.
 
-Arrow trusts a footer in places: a wrong list length in it ends the process, and a forged number of values
-is allocated before the first one is read. So whoever opens files of unknown origin reads the footer here
-first. It is refused when its numbers contradict each other or the size of the file, or when the file would
-unfold to far more than it can honestly hold.
+Arrow trusts a footer in places: a wrong list length in it ends the process, and Arrow allocates a forged
+number of values before it reads the first one. Code that opens files of unknown origin therefore reads the
+footer here first. A footer is refused when its numbers contradict each other or the size of the file, or
+when the file would decompress to far more than a genuine file of its size.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ import pyarrow as pa
 from delta_core.storage.thrift_compact import MalformedThrift, read_struct
 
 MAX_FOOTER_BYTES = 16 << 20
-"""Of a checkpoint with thousands of row groups."""
+"""The limit allows for checkpoints with thousands of row groups."""
 
 _CHECKED_FOOTER_BYTES = 128 << 10
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 1 << 16
 _MAX_SCHEMA_DEPTH = 104
-"""No less than Arrow reads, which is 100."""
+"""More than Arrow's limit of 100."""
 
-# Text of a log shrinks to a thirtieth and constant columns further; no honest file shrinks like this.
+# The JSON of a log compresses to a thirtieth and constant columns further, but no genuine file this far.
 _MAX_RATIO = 200
 _RATIO_GRACE_BYTES = 64 << 20
 _MAX_BYTES_PER_ROW = 1 << 16
 _ROWS_GRACE_BYTES = 1 << 30
-# A row of a table or a log takes bytes, if only those that tell it from the next one.
+# Every row of a table or a log takes some bytes, at least to differ from the next row.
 _MAX_ROWS_PER_BYTE = 4
 _ROWS_GRACE = 1 << 20
 _MAX_VALUES_PER_BYTE = 1024
 
 
 class MalformedFooter(ValueError):  # noqa: N818 - a signal to the caller, who names the file
-    """The footer cannot be trusted; the text says why."""
+    """The footer cannot be trusted. The message is the reason."""
 
 
 class Leaf(NamedTuple):
-    """A column that holds values: its dotted path, physical type, and highest levels."""
+    """A column with values: its dotted path, physical type, and maximum levels."""
 
     path: str
     physical_type: int
@@ -52,14 +52,14 @@ class ColumnChunk(NamedTuple):
     """A column of a row group.
 
     Attributes:
-        path: the column, dotted.
-        nulls: how many of its values are null; None where the writer did not count.
-        num_values: with nulls and empty lists.
-        start: where its first page begins.
-        stored_bytes: of its pages in the file.
-        unfolded_bytes: of its pages, decompressed.
-        physical_type: 6 is texts and bytes.
-        codec: number of the compression.
+        path: the dotted path of the column.
+        nulls: the null count; None when the writer did not record it.
+        num_values: the number of values, including nulls and empty lists.
+        start: the offset of the first page.
+        stored_bytes: the size of the pages in the file.
+        unfolded_bytes: the size of the pages after decompression.
+        physical_type: 6 is BYTE_ARRAY, used for strings and binary values.
+        codec: the number of the compression codec.
     """
 
     path: str
@@ -74,12 +74,12 @@ class ColumnChunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """What can be said of a file without decoding it.
+    """The content of a footer that is needed before the file is decoded.
 
     Attributes:
         leaves: the columns, in order.
-        group_rows: rows of each row group.
-        groups: for each row group, its part of each leaf.
+        group_rows: the number of rows of each row group.
+        groups: for each row group, the column chunk of each leaf.
     """
 
     leaves: tuple[Leaf, ...]
@@ -88,7 +88,7 @@ class Footer:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the file."""
+        """The number of rows of the file."""
         return sum(self.group_rows)
 
 
@@ -97,16 +97,16 @@ def read_footer(source: pa.NativeFile, *, limit_rows: bool = True) -> Footer:
 
     Args:
         source: the file; its position does not matter and changes.
-        limit_rows: refuse more rows, values or bytes than a file of its size holds when all rows differ, as
-            those of a checkpoint do. Rows of a data file may all be the same.
+        limit_rows: refuse more rows, values or bytes than a file of its size can hold when all rows differ,
+            as the rows of a checkpoint do. The rows of a data file may all be equal.
 
     Raises:
-        MalformedFooter: not Parquet, contradictory, or a bomb.
+        MalformedFooter: the file is not Parquet, is contradictory, or is a decompression bomb.
         OSError: the store failed.
     """
     size = source.size()
     if size < 12:
-        raise MalformedFooter(f"it has {size} bytes, which is no Parquet file")
+        raise MalformedFooter(f"it has {size} bytes, too few for a Parquet file")
     tail = _read_at(source, max(0, size - _TAIL_BYTES), min(size, _TAIL_BYTES))
     if tail[-4:] != _MAGIC:
         raise MalformedFooter("it does not end as a Parquet file does")
@@ -125,12 +125,12 @@ def read_footer(source: pa.NativeFile, *, limit_rows: bool = True) -> Footer:
 
 
 def check_data_file(source: pa.NativeFile) -> None:
-    """Check a data file's footer, if it has no more than 128 KiB: else that would take longer than reading.
+    """Check the footer of a data file, up to 128 KiB: checking a larger one takes longer than reading it.
 
     Three small reads.
 
     Raises:
-        MalformedFooter: not Parquet, or contradictory.
+        MalformedFooter: the file is not Parquet, or is contradictory.
         OSError: the store failed.
     """
     size = source.size()
@@ -142,10 +142,10 @@ def check_data_file(source: pa.NativeFile) -> None:
 
 def _read_at(source: pa.NativeFile, at: int, count: int) -> bytes:
     source.seek(at)
-    found = bytes(source.read(count))
-    if len(found) != count:
+    data = bytes(source.read(count))
+    if len(data) != count:
         raise MalformedFooter("it ended while it was read")
-    return found
+    return data
 
 
 def _checked(fields: dict[int, Any], *, size: int, body_end: int, limit_rows: bool) -> Footer:
@@ -153,14 +153,14 @@ def _checked(fields: dict[int, Any], *, size: int, body_end: int, limit_rows: bo
     groups = fields[4]
     rows = tuple(_count(group, 3, "rows of a row group") for group in groups)
     if sum(rows) != fields[3]:
-        raise MalformedFooter(f"its row groups have {sum(rows)} rows, and its footer says {fields[3]}")
+        raise MalformedFooter(f"its row groups have {sum(rows)} rows, but its footer states {fields[3]}")
     if limit_rows and sum(rows) > _ROWS_GRACE + _MAX_ROWS_PER_BYTE * size:
         raise MalformedFooter(f"it claims {sum(rows)} rows in {size} bytes")
     chunks = []
     for group, group_rows in zip(groups, rows, strict=True):
         columns = group[1]
         if len(columns) != len(leaves):
-            raise MalformedFooter(f"a row group has {len(columns)} columns, and the schema {len(leaves)}")
+            raise MalformedFooter(f"a row group has {len(columns)} columns, but the schema has {len(leaves)}")
         chunks.append(
             tuple(
                 _column(column, leaf, group_rows, body_end, limit_rows)
@@ -168,20 +168,20 @@ def _checked(fields: dict[int, Any], *, size: int, body_end: int, limit_rows: bo
             )
         )
     unfolded = sum(chunk.unfolded_bytes for group in chunks for chunk in group)
-    # Statistics of a thousand columns are nearly the same text a thousand times, and shrink to nothing.
+    # Statistics of a thousand columns are nearly the same JSON a thousand times, and compress extremely well.
     allowed = _RATIO_GRACE_BYTES + _MAX_RATIO * size + min(_ROWS_GRACE_BYTES, _MAX_BYTES_PER_ROW * sum(rows))
     if limit_rows and unfolded > allowed:
-        raise MalformedFooter(f"its {size} bytes would unfold to {unfolded}")
+        raise MalformedFooter(f"its {size} bytes would decompress to {unfolded}")
     return Footer(leaves=tuple(leaves), group_rows=rows, groups=tuple(chunks))
 
 
 def _column(column: dict[int, Any], leaf: Leaf, rows: int, body_end: int, limit_rows: bool) -> ColumnChunk:
     meta = column.get(3)
     if meta is None:
-        raise MalformedFooter(f"the column {leaf.path} has no description; it may be encrypted")
+        raise MalformedFooter(f"the column {leaf.path} has no metadata; it may be encrypted")
     path = ".".join(part.decode() for part in meta[3])
     if path != leaf.path or meta[1] != leaf.physical_type:
-        raise MalformedFooter(f"where the schema has the column {leaf.path} a row group has {path[:200]}")
+        raise MalformedFooter(f"a row group has the column {path[:200]} in place of {leaf.path}")
     values = _count(meta, 5, f"values of {path}")
     unfolded = _count(meta, 6, f"bytes of {path}")
     stored = _count(meta, 7, f"stored bytes of {path}")
@@ -213,7 +213,7 @@ def _count(fields: dict[int, Any], number: int, what: str) -> int:
 
 
 def _leaves(elements: list[dict[int, Any]]) -> list[Leaf]:
-    """The columns of a schema, which is a tree written depth first."""
+    """The columns of a schema, which is stored as a tree in depth-first order."""
     leaves: list[Leaf] = []
     end = _walk(elements, 0, (), 0, 0, leaves)
     if end != len(elements):
@@ -229,7 +229,7 @@ def _walk(
     repetition: int,
     leaves: list[Leaf],
 ) -> int:
-    """Go through one element and what is below it; gives where the next one is."""
+    """Walk through one element and its children. Returns the index of the next element."""
     if at >= len(elements) or len(path) > _MAX_SCHEMA_DEPTH:
         raise MalformedFooter("its schema ends early or is nested too deep")
     element = elements[at]
@@ -237,7 +237,7 @@ def _walk(
     if at:
         repeated = element.get(3)
         if repeated not in (0, 1, 2):
-            raise MalformedFooter(f"the column {name[:200]} is repeated in no way that there is")
+            raise MalformedFooter(f"the column {name[:200]} has an invalid repetition type")
         path = (*path, name)
         definition += repeated != 0
         repetition += repeated == 2

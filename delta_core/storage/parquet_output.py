@@ -1,4 +1,4 @@
-"""Parquet files being written, where a failure stays the failure that it was."""
+"""Writing Parquet files without hiding the original error of a failed write."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 def parquet_writer(sink: pa.NativeFile, schema: pa.Schema, **options: Any) -> Iterator[pq.ParquetWriter]:
     """A writer that ends the file when the context ends normally.
 
-    After an error it does nothing more. Arrow's own context would try to end the file then, and what that
-    raises, such as that there is no footer, would stand in the place of a full disk.
+    After an error this does nothing more. Arrow's own context manager would then try to close the file, and
+    its exception, such as a missing footer, would replace the original one, such as a full disk.
     """
     writer = pq.ParquetWriter(sink, schema, **options)
     try:
         yield writer
         writer.close()
     finally:
-        # Else a writer that was not closed would write a footer into the closed file when it is collected.
+        # Otherwise garbage collection of an open writer would write a footer into the closed file.
         writer.is_open = False

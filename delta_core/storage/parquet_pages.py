@@ -1,10 +1,10 @@
-"""The pages of a Parquet column chunk, walked by their headers before Arrow unfolds them.
+"""Checks of the pages of a Parquet column chunk by their headers, before Arrow decompresses them.
 
-A footer says how much a column chunk unfolds to, and each page's header says it again for the page. Arrow
-believes the header: it makes room for what that claims, and unfolds a page of a few kilobytes to gigabytes
-if they are in it. So the headers are held against the footer first.
+A footer states the decompressed size of a column chunk, and each page's header states it for the page. Arrow
+trusts the header: it allocates the stated size, and decompresses a page of a few kilobytes to gigabytes if
+the page contains them. The headers are therefore compared with the footer first.
 
-A dictionary unfolds once more: a text of a megabyte that a million rows name by its number is a terabyte.
+A dictionary expands once more: a string of a megabyte that a million rows refer to is a terabyte.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from delta_core.storage.parquet_footer import ColumnChunk, MalformedFooter
 from delta_core.storage.thrift_compact import MalformedThrift, read_struct
 
 _HEADER_BYTES = 256
-# A header holds the page's least and greatest value, which may be long texts.
+# A header contains the minimum and maximum of the page, which may be long strings.
 _MAX_HEADER_BYTES = 1 << 20
-# Not every writer counts the headers, or the dictionary.
+# Some writers do not count the headers or the dictionary.
 _UNFOLDED_FACTOR = 2
 _UNFOLDED_GRACE_BYTES = 1 << 20
 _MIN_PAGE_BYTES = 64
@@ -27,7 +27,7 @@ _PAGES_GRACE = 10_000
 
 _SIZE, _STORED = 2, 3
 _DATA_HEADERS = (5, 8)
-# Where a page's header says how its values are encoded, and what says that they are numbers of a dictionary.
+# The field of a page header with the encoding, and the encodings that refer to the dictionary.
 _ENCODINGS = {5: 2, 8: 4}
 _BY_DICTIONARY = (2, 8)
 _DICTIONARY_PAGE = 2
@@ -37,10 +37,10 @@ _CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 
 def check_pages(source: pa.NativeFile, chunk: ColumnChunk) -> None:
-    """Follow the pages of a column chunk. Reads a few hundred bytes of each.
+    """Check the headers of all pages of a column chunk. Reads a few hundred bytes of each page.
 
     Raises:
-        MalformedFooter: the pages unfold to more than the footer says, or do not lie where it says.
+        MalformedFooter: the pages decompress to more than the footer states, or are at other offsets.
         OSError: the store failed.
     """
     at, end = chunk.start, chunk.start + chunk.stored_bytes
@@ -61,13 +61,13 @@ def check_pages(source: pa.NativeFile, chunk: ColumnChunk) -> None:
                 values += count
                 numbered += count if header[kind].get(_ENCODINGS[kind]) in _BY_DICTIONARY else 0
         if at > end:
-            raise MalformedFooter(f"a page of {chunk.path} ends at {at}, and the column at {end}")
+            raise MalformedFooter(f"a page of {chunk.path} ends at {at}, but the column ends at {end}")
         if unfolded > allowed:
             raise MalformedFooter(
-                f"the pages of {chunk.path} unfold to more than {chunk.unfolded_bytes} bytes"
+                f"the pages of {chunk.path} decompress to more than {chunk.unfolded_bytes} bytes"
             )
         if pages > _PAGES_GRACE + chunk.stored_bytes // _MIN_PAGE_BYTES:
-            raise MalformedFooter(f"the column {chunk.path} is in more than {pages} pages")
+            raise MalformedFooter(f"the column {chunk.path} has more than {pages} pages")
     if (
         dictionary is not None
         and chunk.physical_type == _STRINGS
@@ -76,18 +76,18 @@ def check_pages(source: pa.NativeFile, chunk: ColumnChunk) -> None:
         longest = _longest_string(source, chunk, *dictionary)
         if numbered * longest > _MAX_STRING_BYTES:
             raise MalformedFooter(
-                f"{numbered} values of {chunk.path} are each one of some texts of up to {longest} bytes"
+                f"{numbered} values of {chunk.path} refer to strings of up to {longest} bytes"
             )
 
 
 def _longest_string(source: pa.NativeFile, chunk: ColumnChunk, at: int, stored: int, size: int) -> int:
-    """Bytes of a dictionary's longest text; 0 where it cannot be read, and so will not be by Arrow."""
+    """The length of a dictionary's longest string. 0 for the old LZ4 codec, which is not read."""
     data = bytes(source.read_at(stored, at))
     try:
         if chunk.codec != 0:
             data = pa.Codec(_CODECS[chunk.codec]).decompress(data, decompressed_size=size, asbytes=True)
     except KeyError:
-        return 0  # the old form of LZ4, which no writer of logs uses
+        return 0  # the old LZ4 codec, which writers of logs do not use
     except (pa.ArrowException, OSError, ValueError) as error:
         raise MalformedFooter(f"the dictionary of {chunk.path}: {error}") from error
     longest, place = 0, 0

@@ -1,10 +1,10 @@
-"""Whether a store honours preconditions: found out once, before the first commit to it.
+"""A probe whether a store honours preconditions, made once before the first commit to it.
 
 Some S3-compatible servers ignore `If-None-Match` and answer every create-only write with success. On such a
-store two writers overwrite each other's commits, and both are told that they won. So two create-only writes
-of one name are tried: a store that lets both succeed is refused.
+store two writers overwrite each other's commits, and the store reports success to both. The probe makes two
+create-only writes of one name: a store on which both succeed is refused.
 
-A race is not tried here; `make store-conformance URL=...` does that.
+The probe does not race writers; `make store-conformance URL=...` does.
 """
 
 from __future__ import annotations
@@ -18,63 +18,64 @@ from contextlib import suppress
 from delta_core.errors import AmbiguousWriteError, ObjectExistsError, StorageError, UnsafeStoreError
 
 PROBE_DIRECTORY = "_deltaward/probe"
-"""Where the two writes go, below the table's root."""
+"""The directory of the probe's objects, below the table's root."""
 
 _TRIES = 5
 
 _outcomes: dict[str, bool] = {}
 
-# One for each place: a server that hangs keeps nobody from another. Both change in single steps of a dict.
-_turns: dict[str, threading.Lock] = {}
-# The thread that has a turn is not in the child, and would never give it back there.
-os.register_at_fork(after_in_child=_turns.clear)
+# One lock per place, so that a server that hangs blocks no other. Single dict operations are atomic.
+_locks: dict[str, threading.Lock] = {}
+# In a forked child the thread that holds a lock does not exist and would never release it.
+os.register_at_fork(after_in_child=_locks.clear)
 
 
 def require_preconditions(
     place: str, *, create: Callable[[str, bytes], None], delete: Callable[[str], None], uri: str
 ) -> None:
-    """Make sure that the store refuses to create what exists.
+    """Check that the store refuses to create an object that exists.
 
     Args:
-        place: names the service and bucket; of each only the first call asks, and others of it wait.
+        place: identifies the service and the bucket; only the first call for a place probes, others wait.
         create: the store's create-only write.
-        delete: the store's delete; that it is not allowed does no harm.
-        uri: the table's, for the message.
+        delete: the store's delete; it may fail without consequences.
+        uri: the table's URI, for the message.
 
     Raises:
         UnsafeStoreError: the second write of a name succeeded.
-        StorageError: as the writes; the next call asks again.
+        StorageError: a write failed; the next call probes again.
 
     Cost: three requests for each place and process.
     """
     safe = _outcomes.get(place)
     if safe is None:
-        with _turns.setdefault(place, threading.Lock()):
+        with _locks.setdefault(place, threading.Lock()):
             safe = _outcomes.get(place)
             if safe is None:
-                safe = _outcomes[place] = _refuses_a_second(create, delete)
+                safe = _outcomes[place] = _refuses_second_create(create, delete)
     if not safe:
         raise UnsafeStoreError(
-            f"The store of {uri!r} lets two writers create the same object.",
-            cause="It ignores the precondition of create-only writes, so commits would overwrite each other.",
+            f"The store of {uri!r} allows two writers to create the same object.",
+            cause="The store ignores the precondition of create-only writes, so commits could overwrite "
+            "each other.",
             fix="Use a store that honours If-None-Match (see docs/stores.md), or S3 with DynamoDB.",
         )
 
 
 def forget_probes() -> None:
-    """Ask every store again."""
+    """Forget all outcomes, so that every store is probed again."""
     _outcomes.clear()
 
 
-def _refuses_a_second(create: Callable[[str, bytes], None], delete: Callable[[str], None]) -> bool:
+def _refuses_second_create(create: Callable[[str, bytes], None], delete: Callable[[str], None]) -> bool:
     for _ in range(_TRIES):
         path = f"{PROBE_DIRECTORY}/{uuid.uuid4()}"
         try:
             try:
                 create(path, b"first")
             except ObjectExistsError:
-                # Stores say so of writers that met, too, and of a first attempt of the same one: the name may
-                # be taken or free.
+                # Stores also answer this when two writers meet, or to a retry of the first attempt. The name
+                # may be taken or free.
                 continue
             create(path, b"second")
         except ObjectExistsError:
@@ -84,7 +85,7 @@ def _refuses_a_second(create: Callable[[str, bytes], None], delete: Callable[[st
                 delete(path)
         return False
     raise AmbiguousWriteError(
-        "Whether the store honours preconditions cannot be told.",
-        cause=f"{_TRIES} times it answered that a new name is taken.",
-        fix="Try again when the store is at rest.",
+        "It is not known whether the store honours preconditions.",
+        cause=f"{_TRIES} times the store answered that a new name is taken.",
+        fix="Try again when the store has less load.",
     )

@@ -1,4 +1,4 @@
-"""A seekable reader of an object that is fetched range by range."""
+"""A seekable reader of an object that is fetched in ranges."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ READ_AHEAD_BYTES = 256 * 1024
 
 
 class RangedInput(io.RawIOBase):
-    """Reads an immutable object by ranges, one of which is kept.
+    """Reads an immutable object in ranges and buffers the last range.
 
-    A read that is not within the kept range fetches what it needs, or `READ_AHEAD_BYTES` if that is more;
-    one within that distance of the end fetches the whole end, where Parquet's footer is. Not safe to use
-    from several threads by itself; `pyarrow.PythonFile` takes turns.
+    A read outside of the buffered range fetches the requested bytes, or `READ_AHEAD_BYTES` if that is more.
+    A read within that distance of the end fetches the whole end, which contains Parquet's footer. Not safe
+    for use from several threads; `pyarrow.PythonFile` serialises the calls.
 
     Args:
-        fetch: the bytes of (offset, length); returns exactly so many or raises.
+        fetch: returns exactly the bytes of (offset, length) or raises.
         size_bytes: the object's size.
     """
 
@@ -28,8 +28,8 @@ class RangedInput(io.RawIOBase):
         self._fetch = fetch
         self._size_bytes = size_bytes
         self._position = 0
-        self._kept_from = 0
-        self._kept = b""
+        self._buffer_start = 0
+        self._buffer = b""
 
     def readable(self) -> bool:
         """Always."""
@@ -40,38 +40,38 @@ class RangedInput(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """The position of the next read."""
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move; no request. The new position."""
+        """Set the position and return it. No request."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size_bytes}[whence]
         self._position = max(0, base + offset)
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """So many bytes, fewer only at the end. At most one fetch."""
+        """Read this number of bytes, fewer only at the end. At most one fetch."""
         left = max(0, self._size_bytes - self._position)
-        wanted = left if size < 0 else min(size, left)
-        if wanted == 0:
+        count = left if size < 0 else min(size, left)
+        if count == 0:
             return b""
-        start = self._position - self._kept_from
-        if start < 0 or start + wanted > len(self._kept):
+        start = self._position - self._buffer_start
+        if start < 0 or start + count > len(self._buffer):
             begin = self._position
             if self._size_bytes - begin <= READ_AHEAD_BYTES:
                 begin = max(0, self._size_bytes - READ_AHEAD_BYTES)
-            end = min(self._size_bytes, max(self._position + wanted, begin + READ_AHEAD_BYTES))
-            self._kept = self._fetch(begin, end - begin)
-            self._kept_from = begin
+            end = min(self._size_bytes, max(self._position + count, begin + READ_AHEAD_BYTES))
+            self._buffer = self._fetch(begin, end - begin)
+            self._buffer_start = begin
             start = self._position - begin
-        self._position += wanted
-        return self._kept if wanted == len(self._kept) else self._kept[start : start + wanted]
+        self._position += count
+        return self._buffer if count == len(self._buffer) else self._buffer[start : start + count]
 
     def readall(self) -> bytes:
-        """What is left. At most one fetch."""
+        """Read to the end. At most one fetch."""
         return self.read(-1)
 
 
 def open_ranged(fetch: Callable[[int, int], bytes], *, size_bytes: int) -> pa.NativeFile:
-    """A `RangedInput` as Arrow reads it; it may be read from several threads."""
+    """A `RangedInput` as an Arrow file, which may be read from several threads."""
     return pa.PythonFile(RangedInput(fetch, size_bytes=size_bytes), mode="r")

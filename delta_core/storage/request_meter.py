@@ -1,7 +1,7 @@
-"""How many requests this process has sent to stores, and how many bytes it moved.
+"""Counters of the requests of this process to stores, and of the bytes that were transferred.
 
-Every store counts here where it asks its service, so that nothing on the way has to pass a counter on. The
-totals are of the whole process, as its processor time is: of two jobs at a time, each sees both.
+Every store counts where it sends a request, so callers pass no counters. The totals are those of the whole
+process, like its CPU time: two jobs at the same time each see both.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from delta_core.forks import renew_lock_in_children
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTotals:
-    """Since the process began.
+    """The totals since the process started.
 
     Attributes:
-        requests: to object stores and HDFS one for each HTTP request; of a local disk one for each object
+        requests: for object stores and HDFS the number of HTTP requests; for a local disk one for each object
             that was opened, written, inspected or deleted, and for each directory that was listed.
-        bytes_read: what arrived; of a local file that was opened, its size.
-        bytes_written: what was sent, or written to the local disk.
+        bytes_read: the received bytes; for an opened local file, its size.
+        bytes_written: the bytes that were sent or written to the local disk.
     """
 
     requests: int = 0
@@ -30,7 +30,7 @@ class RequestTotals:
 
 
 class RequestMeter:
-    """Adds up; for threads."""
+    """Thread-safe counters."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,7 +45,7 @@ class RequestMeter:
             self._bytes_written += bytes_written
 
     def totals(self) -> RequestTotals:
-        """What was counted so far."""
+        """The totals so far."""
         with self._lock:
             return RequestTotals(
                 requests=self._requests,
@@ -55,4 +55,4 @@ class RequestMeter:
 
 
 METER: Final = RequestMeter()
-"""The process's."""
+"""The meter of this process."""

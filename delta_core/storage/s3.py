@@ -28,19 +28,19 @@ _ENDPOINTS = ("endpoint_url_s3", "endpoint_url", "endpoint")
 def open_s3(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStore:
     """A store whose commits are PUTs with `If-None-Match: *`. Makes no request.
 
-    Credentials: options, then the environment, a web identity, the container's or machine's role; with
-    `profile`, or a profile in the environment, the shared configuration through boto3.
+    Credentials: options, then the environment, a web identity, the role of the container or machine. With
+    `profile`, or a profile in the environment, boto3 reads the shared configuration.
 
     Raises:
-        InvalidUriError: no bucket.
-        ConfigurationError: an option that is not allowed, or boto3 is needed and missing.
+        InvalidUriError: the URI has no bucket.
+        ConfigurationError: an option is not allowed, or boto3 is needed and not installed.
     """
     root = parse_remote_uri(uri)
     return ObjectLogStore(root, s3_clients(root.authority, s3_options(options)), clock=clock)
 
 
 def s3_options(options: Mapping[str, str], *, own: frozenset[str] = frozenset()) -> StoreOptions:
-    """Checked options of S3, and those of a store that is built on it."""
+    """Checked options of S3, and of a store that is built on S3."""
     return checked_options(
         options,
         prefixes=S3_PREFIXES,
@@ -57,7 +57,7 @@ def s3_clients(bucket: str, options: StoreOptions) -> Clients:
     def build(client: ClientOptions, retry: ClientOptions) -> store.S3Store:
         config: Any = {**options.service, "conditional_put": "etag"}
         if endpoint is not None:
-            # Else the client may prefer another variable, also to the option.
+            # Otherwise the client may prefer another variable, even to the option.
             config["aws_endpoint_url_s3"] = endpoint
         return store.S3Store(
             bucket,
@@ -71,19 +71,19 @@ def s3_clients(bucket: str, options: StoreOptions) -> Clients:
 
 
 def endpoint_of(options: StoreOptions) -> str | None:
-    """The address that is asked instead of Amazon's, from the options or the environment."""
+    """The address that is used instead of Amazon's, from the options or the environment."""
     given = options.service.get("endpoint")
     return str(given) if given else environment_value("AWS_", _ENDPOINTS)
 
 
 def profile_of(options: StoreOptions) -> str | None:
-    """The profile of the shared configuration that says who asks; None where keys do, or nothing."""
+    """The profile of the shared configuration to use; None when keys are given, or no profile."""
     named = not _IDENTITY.isdisjoint(options.service) or bool(os.environ.get("AWS_ACCESS_KEY_ID"))
     return options.own.get("profile") or (None if named else os.environ.get("AWS_PROFILE"))
 
 
 def _credentials(options: StoreOptions) -> Any:
-    """Who asks, where the client left alone would take another from the environment; None leaves it to it."""
+    """Credentials that override the client's own choice from the environment; None without an override."""
     profile = profile_of(options)
     if profile:
         return _profile_credentials(profile)
@@ -91,7 +91,7 @@ def _credentials(options: StoreOptions) -> Any:
     if key and secret:
         if "session_token" in options.service or environment_value("AWS_", _TOKENS) is None:
             return None
-        # The client would send the environment's token with these keys.
+        # Without this the client would send the environment's token with these keys.
         return lambda: {
             "access_key_id": str(key),
             "secret_access_key": str(secret),
@@ -101,7 +101,7 @@ def _credentials(options: StoreOptions) -> Any:
     if "role_arn" in options.service and not key and environment_value("AWS_", ["access_key_id"]):
         raise ConfigurationError(
             "The role of the storage options is not assumed.",
-            cause="The environment has AWS_ACCESS_KEY_ID, which the client takes first.",
+            cause="The environment has AWS_ACCESS_KEY_ID, which the client prefers.",
             fix="Unset the variable, or pass the role's keys as options.",
         )
     return None
@@ -125,12 +125,12 @@ def _profile_credentials(profile: str) -> Any:
         raise ConfigurationError(
             f"The AWS profile {profile!r} cannot be read.",
             cause=type(error).__name__,
-            fix="Check its name, and the shared configuration.",
+            fix="Check the name of the profile and the shared configuration.",
         ) from None
     except ValueError:
-        # All that the provider refuses; its words name its own code.
+        # The only ValueError of the provider; its message refers to its own code.
         raise ConfigurationError(
             f"The AWS profile {profile!r} has no credentials.",
-            cause="Neither the shared configuration nor this machine gives any for it.",
+            cause="Neither the shared configuration nor this machine provides credentials for it.",
             fix="Put keys or a role into the profile, or pass the credentials as options.",
         ) from None

@@ -1,12 +1,12 @@
-"""S3 whose commits are decided in DynamoDB, as delta-storage's S3DynamoDBLogStore does it.
+"""S3 with commits that are decided in DynamoDB, compatible with delta-storage's S3DynamoDBLogStore.
 
-For tables that Spark writes through that log store, and for S3-compatible stores without conditional
-writes: whoever creates the DynamoDB entry of a version has it, before the commit file is there. Another
-writer, or reader, who finds an entry whose file is missing copies it to its place first.
+For tables that Spark writes through that log store, and for S3-compatible stores without conditional writes.
+The writer that creates the DynamoDB entry of a version owns the version, before the commit file exists.
+Another writer or reader that finds an entry without its file copies the file to its place first.
 
-Beyond delta-storage: an unclear answer about an entry is settled by reading the entry; the commit file is
-written with a precondition and its bytes compared, so that a writer that does not use DynamoDB is noticed;
-and a commit that is asked for by name is recovered, too.
+Differences from delta-storage: an unclear answer about an entry is settled by reading the entry; the commit
+file is written with a precondition and its bytes are compared, so that a writer that does not use DynamoDB
+is detected; and a commit that is read by name is recovered, too.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _log = logging.getLogger(__name__)
 
 
 def open_s3_or_dynamodb(uri: str, options: Mapping[str, str], clock: Clock = SYSTEM_CLOCK) -> LogStore:
-    """The store of an S3 URI: with DynamoDB where the options or the environment say so. Makes no request.
+    """The store of an S3 URI, with DynamoDB when the options or the environment select it. No request.
 
     Raises:
-        InvalidUriError: no bucket.
-        ConfigurationError: an option that is not allowed, or that DynamoDB's client does not have.
+        InvalidUriError: the URI has no bucket.
+        ConfigurationError: an option is not allowed, or DynamoDB's client does not support it.
     """
     root = parse_remote_uri(uri)
     checked = s3_options(options, own=DYNAMODB_OPTIONS)
@@ -76,7 +76,7 @@ def open_s3_or_dynamodb(uri: str, options: Mapping[str, str], clock: Clock = SYS
 
 
 class S3DynamoDbLogStore:
-    """Objects in S3; commits in the order of their entries in DynamoDB."""
+    """Objects in S3. Commits have the order of their entries in DynamoDB."""
 
     def __init__(self, objects: LogStore, entries: DynamoDbEntries) -> None:
         self._objects = objects
@@ -92,18 +92,18 @@ class S3DynamoDbLogStore:
 
     @property
     def consistent_listing(self) -> bool:
-        """As S3's, once the newest entry is recovered."""
+        """As for S3, after the newest entry is recovered."""
         return self._objects.consistent_listing
 
     @property
     def remote(self) -> bool:
-        """Each request is a round trip."""
+        """True: each request is a round trip."""
         return True
 
     # ------------------------------------------------------------ reads
 
     def read(self, path: str) -> bytes:
-        """The whole object. A commit that is missing is looked for in DynamoDB. One request, then two."""
+        """The whole object. A missing commit is looked up in DynamoDB. One request, then two more."""
         try:
             return self._objects.read(path)
         except ObjectNotFoundError:
@@ -112,7 +112,7 @@ class S3DynamoDbLogStore:
         return self._objects.read(path)
 
     def head(self, path: str) -> ObjectInfo:
-        """As S3's, after the same recovery as `read`."""
+        """As for S3, after the same recovery as `read`."""
         try:
             return self._objects.head(path)
         except ObjectNotFoundError:
@@ -121,7 +121,7 @@ class S3DynamoDbLogStore:
         return self._objects.head(path)
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
-        """As S3's. Of the log, the newest entry is recovered first: one request more."""
+        """As for S3. A listing of the log recovers the newest entry first: one more request."""
         if path == _LOG:
             latest = self._entries.latest()
             if latest is not None and not latest.complete:
@@ -129,16 +129,16 @@ class S3DynamoDbLogStore:
         return self._objects.list_directory(path, start_after=start_after)
 
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
-        """As S3's."""
+        """As for S3."""
         return self._objects.walk(path)
 
     @in_place_of(walk)
     def walk_batches(self, path: str = "") -> Iterator[ListedFiles]:
-        """As S3's."""
+        """As for S3."""
         return walk_batches(self._objects, path)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """As S3's."""
+        """As for S3."""
         return self._objects.open_input(path)
 
     def open_whole(self, path: str) -> pa.NativeFile:
@@ -148,14 +148,14 @@ class S3DynamoDbLogStore:
     # ------------------------------------------------------------ writes
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create the object, never replace it. Seven requests for a commit, else as S3's.
+        """Create the object, never replace it. Seven requests for a commit, else as for S3.
 
         Raises:
             ObjectExistsError: another writer has the version.
-            AmbiguousWriteError: it cannot be told who has it.
-            WriteRefusedError: the version before it is neither in the log nor in DynamoDB; nothing was
+            AmbiguousWriteError: it is not known which writer has the version.
+            WriteRefusedError: the previous version is neither in the log nor in DynamoDB; nothing was
                 created.
-            NotWrittenError: it failed before the entry was asked for, which decides; nothing was created.
+            NotWrittenError: the write failed before the entry was requested; nothing was created.
         """
         commit = _COMMIT.fullmatch(path)
         if commit is None:
@@ -163,59 +163,63 @@ class S3DynamoDbLogStore:
             return
         name = path.removeprefix(f"{_LOG}/")
         entry = Entry(file_name=name, temp_path=f".tmp/{name}.{uuid.uuid4()}", complete=False)
-        with _undecided(path):
+        with _before_entry(path):
             self._require_turn(path, int(commit.group(1)))
             self._put_temporary(entry, data)
         try:
             self._entries.create(entry)
         except AmbiguousWriteError:
-            # If the entry is there, or arrives late, somebody will need the bytes.
+            # When the entry exists, or arrives late, another process needs the bytes.
             raise
         except StorageError:
-            # Another's entry was seen, or the only attempt was refused.
+            # Another writer's entry exists, or the only attempt was refused.
             with suppress(StorageError):
                 self._objects.delete(f"{_LOG}/{entry.temp_path}")
             raise
-        # Decided. What fails from here on, the next reader or writer does.
+        # The commit is decided. The next reader or writer completes whatever fails from here on.
         try:
             self._copy(entry, data)
             self._entries.complete(entry)
         except (ObjectExistsError, _NotReadBackError):
             raise
         except StorageError as error:
-            _log.warning("commit not completed yet", extra={"path": path, "error": str(error)})
+            _log.warning("The commit is not completed yet.", extra={"path": path, "error": str(error)})
 
     def put(self, path: str, data: bytes) -> None:
-        """As S3's."""
+        """As for S3."""
         self._objects.put(path, data)
 
     def delete(self, path: str) -> None:
-        """As S3's."""
+        """As for S3."""
         self._objects.delete(path)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """As S3's."""
+        """As for S3."""
         return self._objects.open_output(path)
 
     def persist(self, paths: Sequence[str]) -> None:
-        """As S3's."""
+        """As for S3."""
         self._objects.persist(paths)
 
     # ------------------------------------------------------------ helpers
 
     def _require_turn(self, path: str, version: int) -> None:
-        """Make sure that the version is free and the one before it complete."""
+        """Check that the version is free and the previous version is complete."""
         if self._exists(path):
-            raise ObjectExistsError(f"{path!r} exists already.", fix="Read it to see whose it is.")
+            raise ObjectExistsError(
+                f"{path!r} exists already.", fix="Read it to see which writer created it."
+            )
         if version == 0:
             old = self._entries.get(path.removeprefix(f"{_LOG}/"))
             if old is not None and old.complete:
                 if self._exists(path):
-                    # Another creator came in between the two looks: an entry is completed after its file.
-                    raise ObjectExistsError(f"{path!r} exists already.", fix="Read it to see whose it is.")
+                    # Another writer created it between the two checks: an entry is completed after its file.
+                    raise ObjectExistsError(
+                        f"{path!r} exists already.", fix="Read it to see which writer created it."
+                    )
                 raise WriteRefusedError(
-                    "DynamoDB has entries of a table that was at this place before.",
-                    cause=f"The entry of version 0 is complete, and {path!r} is not there.",
+                    "DynamoDB has entries of an earlier table at this location.",
+                    cause=f"The entry of version 0 is complete, but {path!r} does not exist.",
                     fix="Remove the old table's entries from the DynamoDB table.",
                 )
             return
@@ -226,7 +230,7 @@ class S3DynamoDbLogStore:
         elif not self._exists(before):
             raise WriteRefusedError(
                 f"Version {version} cannot be written.",
-                cause=f"{before!r} is not there, and DynamoDB has no commit that waits for its place.",
+                cause=f"{before!r} does not exist, and DynamoDB has no pending entry for it.",
                 fix="Load the table again.",
             )
 
@@ -234,7 +238,7 @@ class S3DynamoDbLogStore:
         self._objects.put(f"{_LOG}/{entry.temp_path}", data)
 
     def _recovered(self, path: str) -> bool:
-        """Whether a commit that was not there now is."""
+        """Recover a missing commit. Returns whether it was recovered."""
         if _COMMIT.fullmatch(path) is None:
             return False
         entry = self._entries.get(path.removeprefix(f"{_LOG}/"))
@@ -244,32 +248,32 @@ class S3DynamoDbLogStore:
         return True
 
     def _finish(self, entry: Entry) -> None:
-        """Give the bytes of an entry their final name, unless they have it, and note it.
+        """Copy the bytes of an entry to their final name, unless it exists, and complete the entry.
 
         Raises:
-            StorageError: the bytes have neither their final nor their temporary name.
+            StorageError: neither the final nor the temporary object exists.
         """
         path = f"{_LOG}/{entry.file_name}"
         if not self._exists(path):
             try:
                 self._copy(entry, self._objects.read(f"{_LOG}/{entry.temp_path}"))
             except ObjectExistsError as error:
-                _log.warning("commit file of another writer", extra={"error": str(error)})
+                _log.warning("The commit file has another writer's content.", extra={"error": str(error)})
             except ObjectNotFoundError as error:
                 raise StorageError(
                     f"{path!r} cannot be completed.",
-                    cause=f"It was committed, DynamoDB says; its bytes, {entry.temp_path!r}, are gone.",
-                    fix="Restore one of the two from a backup.",
+                    cause=f"DynamoDB has the commit, but its bytes, {entry.temp_path!r}, are missing.",
+                    fix="Restore one of the two files from a backup.",
                 ) from error
         with suppress(StorageError):
             self._entries.complete(entry)
 
     def _copy(self, entry: Entry, data: bytes) -> None:
-        """Write the commit file, unless it is there already.
+        """Write the commit file, unless it exists already.
 
         Raises:
-            ObjectExistsError: it is there with other bytes: a writer does not use DynamoDB.
-            AmbiguousWriteError: it is there, and cannot be read.
+            ObjectExistsError: the file exists with other bytes, from a writer that does not use DynamoDB.
+            AmbiguousWriteError: the file exists, but cannot be read.
         """
         path = f"{_LOG}/{entry.file_name}"
         for remaining in range(_COPY_TRIES - 1, -1, -1):
@@ -278,17 +282,19 @@ class S3DynamoDbLogStore:
                 return
             except ObjectExistsError:
                 try:
-                    found = self._objects.read(path)
+                    stored = self._objects.read(path)
                 except ObjectNotFoundError:
                     if not remaining:
                         raise
                 except StorageError as error:
                     if not remaining:
                         raise _NotReadBackError(
-                            f"Whose {path!r} is cannot be told.", cause=error.problem, fix="Read it back."
+                            f"It is not known which writer created {path!r}.",
+                            cause=error.problem,
+                            fix="Read it back.",
                         ) from error
                 else:
-                    if found == data:
+                    if stored == data:
                         return
                     raise ObjectExistsError(
                         f"{path!r} was written by a writer that does not use DynamoDB.",
@@ -302,11 +308,11 @@ class S3DynamoDbLogStore:
         try:
             self._objects.put_if_absent(path, data)
         except UnsafeStoreError:
-            # The server ignores preconditions. All who give a commit file its name write the bytes of its
-            # entry, so one that is written twice is the same.
+            # The server ignores preconditions. All writers that create a commit file write the bytes of its
+            # entry, so writing it twice does not change it.
             if self._exists(path):
                 raise ObjectExistsError(
-                    f"{path!r} exists already.", fix="Read it to see whose it is."
+                    f"{path!r} exists already.", fix="Read it to see which writer created it."
                 ) from None
             self._objects.put(path, data)
 
@@ -319,8 +325,11 @@ class S3DynamoDbLogStore:
 
 
 @contextmanager
-def _undecided(path: str) -> Iterator[None]:
-    """Before an entry is asked for no failure leaves a doubt, also one in finishing another's commit."""
+def _before_entry(path: str) -> Iterator[None]:
+    """A context before the entry is requested: a failure there means that nothing was written.
+
+    This includes failures in completing another writer's commit.
+    """
     try:
         yield
     except (ObjectExistsError, StorePermissionError, UnsafeStoreError, WriteRefusedError):
@@ -332,4 +341,4 @@ def _undecided(path: str) -> Iterator[None]:
 
 
 class _NotReadBackError(AmbiguousWriteError):
-    """A commit file is there, and nobody knows whose."""
+    """The commit file exists, but it is not known which writer created it."""

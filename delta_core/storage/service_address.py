@@ -1,8 +1,8 @@
-"""Which addresses may be a store's.
+"""Checks of the addresses of stores.
 
-A table's URI or an option may come from somebody who wants requests to be sent where a cloud hands out
-credentials. Names are not resolved here, and the clients follow redirects of reads: what is refused is an
-address that is written down, in every spelling that clients understand.
+A table's URI or an option may come from an attacker who wants requests to be sent to an address where a
+cloud provides credentials. Names are not resolved here, and the clients follow redirects of reads. Only
+addresses that are written down are refused, in every spelling that clients understand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from delta_core.errors import ConfigurationError
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# Numbers, as the system's functions read them: parts may be missing, and octal or hexadecimal.
+# Numbers as the system's functions parse them: parts may be missing, and octal or hexadecimal.
 _NUMERIC = re.compile(r"[0-9a-fx.]+")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _METADATA_NETWORKS = (
@@ -32,15 +32,15 @@ _METADATA_NAMES = frozenset(
 
 
 def require_service_address(name: str, url: str) -> None:
-    """Refuse an endpoint that is no service's address.
+    """Refuse an endpoint that is not the address of a service.
 
     Args:
-        name: of the option, for the message.
-        url: its value.
+        name: the name of the option, for the message.
+        url: the value of the option.
 
     Raises:
-        ConfigurationError: not http or https, with a password or a query, or an address or a name at which
-            clouds hand out credentials.
+        ConfigurationError: the URL is not http or https, has a password or a query, or has an address or a
+            host name at which clouds provide credentials.
     """
     try:
         parts = urlsplit(url)
@@ -51,20 +51,20 @@ def require_service_address(name: str, url: str) -> None:
         plain, host = False, ""
     if not plain:
         raise ConfigurationError(
-            f"The storage option {name!r} is no address of a service.",
-            cause="It is not http or https, names no host, or holds a password, a query or a fragment.",
+            f"The storage option {name!r} is not the address of a service.",
+            cause="The value is not http or https, has no host, or has a password, a query or a fragment.",
             fix="Pass an address such as https://storage.example.com:9000.",
         )
     if is_metadata_service(host):
         raise ConfigurationError(
-            f"The storage option {name!r} is the address {host}, which no store has.",
-            cause="Clouds hand out credentials at such addresses.",
+            f"The storage option {name!r} has the address {host}, which cannot be a store.",
+            cause="Clouds provide credentials at such addresses.",
             fix="Pass the address of the store.",
         )
 
 
 def is_metadata_service(host: str) -> bool:
-    """Whether a host, name or address, is known to hand out credentials, or is no single machine."""
+    """Whether a host name or address is known to provide credentials, or does not identify one machine."""
     host = _plain(host)
     address = _address(host)
     if address is None:
@@ -85,7 +85,7 @@ def is_loopback(url: str) -> bool:
 
 
 def _plain(host: str) -> str:
-    # Full-width digits and the dot at the end are dropped by who resolves the name.
+    # Resolvers normalise full-width digits and ignore the dot at the end.
     return unicodedata.normalize("NFKC", host).lower().rstrip(".").strip("[]")
 
 

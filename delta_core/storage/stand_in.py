@@ -1,8 +1,8 @@
-"""Methods that do in one call what others of the same store do object by object.
+"""Methods that replace several calls of other methods of the same store by one call.
 
-Not every store has them, and one that is made of another may change what they stand for: a subclass that
-hides objects from `walk`, a test that lets `delete` fail. So such a method says which methods it does the
-work of, and counts only where they are those.
+Not every store has such methods. A class derived from a store may change the methods that they replace: a
+subclass that hides objects from `walk`, a test in which `delete` fails. Each such method is therefore marked
+with the methods that it replaces, and is used only while the store has exactly those methods.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MARK = "__in_place_of__"
 
 
 def in_place_of(*methods: Callable[..., Any]) -> Callable[[_Method], _Method]:
-    """Marks a method that does the work of others of its class."""
+    """Mark a method as a replacement for other methods of its class."""
 
     def mark(method: _Method) -> _Method:
         setattr(method, _MARK, methods)
@@ -25,7 +25,7 @@ def in_place_of(*methods: Callable[..., Any]) -> Callable[[_Method], _Method]:
 
 
 def stand_in(store: object, name: str) -> Callable[..., Any] | None:
-    """A store's method of that name, if it stands for what the store does otherwise; else None."""
+    """A store's method with this name, if the methods that it replaces are unchanged; else None."""
     kind = type(store)
     methods: tuple[Callable[..., Any], ...] = getattr(getattr(kind, name, None), _MARK, ())
     own = getattr(store, "__dict__", {})
@@ -33,5 +33,5 @@ def stand_in(store: object, name: str) -> Callable[..., Any] | None:
         return None
     if any(getattr(kind, m.__name__, None) is not m or m.__name__ in own for m in methods):
         return None
-    found: Callable[..., Any] = getattr(store, name)
-    return found
+    method: Callable[..., Any] = getattr(store, name)
+    return method

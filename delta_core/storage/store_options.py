@@ -1,8 +1,8 @@
-"""The options of remote stores: an allow-list by service, in the spellings that users know.
+"""The options of remote stores: an allow-list per service, in the spellings that users know.
 
-`aws_access_key_id`, `AWS_ACCESS_KEY_ID` and `access_key_id` are one option, as they are for obstore and for
-the `deltalake` package. What is not listed is refused, so that a misspelt option is not silently without
-effect, and no option turns off what commits rely on.
+`aws_access_key_id`, `AWS_ACCESS_KEY_ID` and `access_key_id` are one option, as for obstore and for the
+`deltalake` package. An unknown option is refused, so that a misspelt option is not silently ignored and no
+option turns off what commits rely on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLIENT_OPTIONS = frozenset(
 """Options of the HTTP client, the same for every service."""
 
 FALSE = frozenset({"0", "false", "no", "off"})
-"""How a flag is written that is off."""
+"""The spellings of false."""
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FLAGS = frozenset(
@@ -31,8 +31,8 @@ _FLAGS = frozenset(
     | {"use_azure_cli", "use_fabric_endpoint", "s3_express", "sse_bucket_key_enabled", "disable_tagging"}
     | {"imdsv1_fallback", "disable_bulk_delete"}
 )
-# Certificates and keys are texts of several lines.
-_SEVERAL_LINES = frozenset({"root_certificate", "service_account_key"})
+# Certificates and keys have several lines.
+_MULTILINE = frozenset({"root_certificate", "service_account_key"})
 _SECONDS = {
     **dict.fromkeys(("ms", "msec", "millis"), 0.001),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
@@ -44,12 +44,12 @@ _DURATION = re.compile(r"(?<!\d)(\d+(?:\.\d+)?)\s*([a-z]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreOptions:
-    """Checked options; the values do not show in a representation.
+    """Checked options. Their values are not part of the representation.
 
     Attributes:
-        service: as the client's configuration takes them.
-        client: of the HTTP client.
-        own: of ours.
+        service: options of the service, as the client's configuration takes them.
+        client: options of the HTTP client.
+        own: options of this library.
     """
 
     service: Mapping[str, str | bool] = field(repr=False)
@@ -65,86 +65,86 @@ def checked_options(
     aliases: Mapping[str, str] | None = None,
     own: frozenset[str] = frozenset(),
 ) -> StoreOptions:
-    """Sort options by who they are for.
+    """Check options and sort them by recipient.
 
     Args:
-        options: as users write them.
-        prefixes: what may stand in front of a name, such as `aws_`.
-        allowed: names that the service's client takes.
-        aliases: other names of them.
-        own: names that our store takes itself.
+        options: the options as the user wrote them.
+        prefixes: optional prefixes of a name, such as `aws_`.
+        allowed: the options of the service's client.
+        aliases: alternative names of options.
+        own: the options that this library's store takes itself.
 
     Raises:
-        ConfigurationError: a name is not known, a flag is neither true nor false, a name is given twice with
-            different values, a value, also one that the client reads from the environment, holds control
-            characters, or an endpoint is no address of a service. Values are never repeated.
+        ConfigurationError: a name is unknown, a flag is neither true nor false, a name is given twice with
+            different values, a value contains control characters, also in the environment, or an endpoint is
+            not the address of a service. The message never contains a value.
     """
     service: dict[str, str | bool] = {}
     client: dict[str, str | bool | timedelta] = {}
-    ours: dict[str, str] = {}
+    own_options: dict[str, str] = {}
     seen: dict[str, str] = {}
     for given, value in options.items():
         name = plain_name(given, prefixes, allowed | own | CLIENT_OPTIONS, aliases or {})
         if name is None:
             known = ", ".join(sorted(allowed | own | CLIENT_OPTIONS))
             raise ConfigurationError(
-                f"The storage option {given!r} is not known.",
-                cause=f"Known are: {known}.",
-                fix="Leave it out; docs/stores.md says what each of the others is.",
+                f"The storage option {given!r} is unknown.",
+                cause=f"Known options are: {known}.",
+                fix="Remove the option. docs/stores.md describes the known options.",
             )
         if not isinstance(value, str):
-            raise ConfigurationError(f"The storage option {given!r} is no text.", fix="Pass texts.")
+            raise ConfigurationError(f"The storage option {given!r} is not a string.", fix="Pass a string.")
         if seen.setdefault(name, value) != value:
             raise ConfigurationError(
-                f"The storage option {name!r} is given twice, with different values.", fix="Give it once."
+                f"The storage option {name!r} is given twice, with different values.", fix="Pass it once."
             )
         _require_one_line(f"The storage option {given!r}", name, value)
         if name in own:
-            ours[name] = value
+            own_options[name] = value
         elif name in CLIENT_OPTIONS:
             client[name] = _flag(name, value) if name in _FLAGS else value
         else:
             service[name] = _flag(name, value) if name in _FLAGS else value
-    _require_sound_environment(prefixes, allowed - seen.keys(), aliases or {})
-    return StoreOptions(service=service, client=client, own=ours)
+    _check_environment(prefixes, allowed - seen.keys(), aliases or {})
+    return StoreOptions(service=service, client=client, own=own_options)
 
 
 def option_strings(options: Mapping[str, object] | None) -> dict[str, str]:
-    """Storage options as texts, from what a Python program writes: True and False, numbers, NumPy's too.
+    """Storage options as strings, from the values of a Python program: booleans, numbers, NumPy scalars.
 
     Raises:
-        ConfigurationError: they are no mapping, a name is no text, or a value is nothing of these. Values are
-            never repeated.
+        ConfigurationError: the options are not a mapping, a name is not a string, or a value has another
+            type. The message never contains a value.
     """
     if options is None:
         return {}
     if not isinstance(options, Mapping):
         raise ConfigurationError(
-            f"The storage options are of the type {type(options).__name__}.",
-            cause="Options go by their names.",
-            fix="Pass a mapping from names to texts.",
+            f"The storage options have the type {type(options).__name__}.",
+            cause="Storage options must be a mapping.",
+            fix="Pass a mapping from names to strings.",
         )
-    found: dict[str, str] = {}
+    strings: dict[str, str] = {}
     for name, value in options.items():
-        text = value_string(value)
+        string = value_string(value)
         if not isinstance(name, str):
             raise ConfigurationError(
-                f"The name of a storage option is of the type {type(name).__name__}.", fix="Pass a text."
+                f"The name of a storage option has the type {type(name).__name__}.", fix="Pass a string."
             )
-        if text is None:
+        if string is None:
             raise ConfigurationError(
-                f"The storage option {name!r} is of the type {type(value).__name__}.",
-                cause="Options are texts, numbers, True or False.",
-                fix="Pass one of these, or leave the option out.",
+                f"The storage option {name!r} has the type {type(value).__name__}.",
+                cause="Values are strings, numbers, True or False.",
+                fix="Pass one of these, or leave out the option.",
             )
-        found[name] = text
-    return found
+        strings[name] = string
+    return strings
 
 
 def seconds_of(duration: object, default: float) -> float:
-    """A duration as the HTTP client takes it, such as `1m 30s`, for a client that takes seconds.
+    """A duration in the HTTP client's format, such as `1m 30s`, in seconds.
 
-    The default where there is none, or one in units that no request waits for.
+    The default without a duration, or when its unit is unknown.
     """
     parts = _DURATION.findall(duration) if isinstance(duration, str) else []
     if not parts or any(unit not in _SECONDS for _, unit in parts):
@@ -153,22 +153,22 @@ def seconds_of(duration: object, default: float) -> float:
 
 
 def environment_value(prefix: str, names: Sequence[str]) -> str | None:
-    """What the environment says, as the client reads it: the first of some names that has a value.
+    """A value from the environment, as the client reads it: the first of some names that has a value.
 
     Args:
-        prefix: of the variables, in upper case.
-        names: what follows the prefix, in lower case; variables write it in either.
+        prefix: the prefix of the variables, in upper case.
+        names: the names after the prefix, in lower case; variables may use either case.
     """
-    found = {
+    variables = {
         key.removeprefix(prefix).lower(): value for key, value in os.environ.items() if key.startswith(prefix)
     }
-    return next((found[name] for name in names if found.get(name)), None)
+    return next((variables[name] for name in names if variables.get(name)), None)
 
 
 def plain_name(
     given: str, prefixes: tuple[str, ...], known: frozenset[str], aliases: Mapping[str, str]
 ) -> str | None:
-    """The option that a spelling means; None where it is none of the known ones."""
+    """The canonical name of an option in any spelling; None when it is unknown."""
     name = str(given).lower()
     for candidate in (name, *(name.removeprefix(prefix) for prefix in prefixes if name.startswith(prefix))):
         candidate = aliases.get(candidate, candidate)
@@ -178,19 +178,17 @@ def plain_name(
 
 
 def _require_one_line(what: str, name: str, value: str) -> None:
-    if name not in _SEVERAL_LINES and has_control_characters(value):
-        # The client makes headers of them, and a header that is none ends the process's call in a panic.
+    if name not in _MULTILINE and has_control_characters(value):
+        # The client uses values in headers, and panics when a header is not valid.
         raise ConfigurationError(
-            f"{what} holds a control character.",
-            cause="A line's end at the end of a value is one; a file that was read whole has it.",
-            fix="Take it out of the value.",
+            f"{what} contains a control character.",
+            cause="A line break at the end of a value, as from a file that was read whole, is one.",
+            fix="Remove it from the value.",
         )
 
 
-def _require_sound_environment(
-    prefixes: tuple[str, ...], names: frozenset[str], aliases: Mapping[str, str]
-) -> None:
-    """The same for what the client takes from the environment where no option says otherwise."""
+def _check_environment(prefixes: tuple[str, ...], names: frozenset[str], aliases: Mapping[str, str]) -> None:
+    """The same check for variables that the client reads when no option overrides them."""
     upper = tuple(prefix.upper() for prefix in prefixes)
     for key, value in os.environ.items():
         if key.startswith(upper):

@@ -1,8 +1,8 @@
-"""The caller's own store for tasks that run in the caller's process.
+"""Use of the caller's own store by tasks that run in the caller's process.
 
-A task is JSON and holds the table's URI, never credentials. In another process, such as a Spark executor's,
-it opens the table with that process's own credentials; in the caller's it uses the store that the caller
-has open, with its options and its cache.
+A task is JSON and contains the table's URI, but never credentials. In another process, such as a Spark
+executor, it opens the table with the credentials of that process. In the caller's process it uses the store
+that the caller has open, with its options and its cache.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 
 _lock = threading.Lock()
-_lent: dict[str, list[LogStore]] = {}
+_shared_stores: dict[str, list[LogStore]] = {}
 
 
 @contextmanager
 def lend_to_tasks(*stores: LogStore) -> Iterator[None]:
-    """While the context lasts, `task_store` gives these stores for their URIs, in any thread.
+    """A context in which `task_store` returns these stores for their URIs, in any thread.
 
-    Of several with one URI it gives the last.
+    When several stores have the same URI, it returns the last.
     """
     with _lock:
         for store in stores:
-            _lent.setdefault(store.uri, []).append(store)
+            _shared_stores.setdefault(store.uri, []).append(store)
     try:
         yield
     finally:
         with _lock:
             for store in stores:
-                task_stores = _lent[store.uri]
+                task_stores = _shared_stores[store.uri]
                 task_stores.remove(store)
                 if not task_stores:
-                    del _lent[store.uri]
+                    del _shared_stores[store.uri]
 
 
 def task_store(uri: str) -> LogStore:
-    """The store of a task's table: the caller's own in its process, else one opened by the URI alone.
+    """The store of a task's table: the caller's store in the caller's process, else one opened by the URI.
 
     Raises:
-        InvalidUriError: no store serves the URI's scheme.
+        InvalidUriError: the URI's scheme has no store.
     """
     with _lock:
-        stores = _lent.get(uri)
+        stores = _shared_stores.get(uri)
         if stores:
             return stores[-1]
     return open_store(uri)

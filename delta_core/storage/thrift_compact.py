@@ -1,7 +1,7 @@
-"""Reading Thrift's compact protocol, in which Parquet footers are written.
+"""Reader of Thrift's compact protocol, the encoding of Parquet footers.
 
-Only what a footer needs: structs become dictionaries by field number, and every length is checked against
-the bytes that are there before it is used.
+Supports only what a footer needs. Structs become dictionaries by field number. Every length is checked
+against the remaining bytes before it is used.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _FIXED = {_BYTE: 1, _DOUBLE: 8, _UUID: 16}
 
 
 class MalformedThrift(ValueError):  # noqa: N818 - a signal to the caller, who names the file
-    """The bytes are no such struct; the text says why."""
+    """The bytes are not a valid struct. The message is the reason."""
 
 
 def read_struct(data: bytes) -> tuple[dict[int, Any], int]:
-    """The struct that the bytes begin with, and where it ends.
+    """The struct at the start of the bytes, and the offset of its end.
 
     Raises:
-        MalformedThrift: it is cut off, nested too deep, or has a type that there is not.
+        MalformedThrift: the struct is cut off, nested too deep, or has an unknown type.
     """
     reader = _Reader(data)
     try:
@@ -34,7 +34,7 @@ def read_struct(data: bytes) -> tuple[dict[int, Any], int]:
 
 
 class _Reader:
-    """Where we are in the bytes. Numbers are read in place: most of a footer is small numbers."""
+    """A position in the bytes. Numbers are read in place, since most of a footer is small numbers."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -44,13 +44,13 @@ class _Reader:
         if depth > MAX_DEPTH:
             raise MalformedThrift(f"it is nested more than {MAX_DEPTH} deep")
         data, at, number = self._data, self.at, 0
-        found: dict[int, Any] = {}
+        fields: dict[int, Any] = {}
         while True:
             head = data[at]
             at += 1
             if head == 0:
                 self.at = at
-                return found
+                return fields
             kind, step = head & 15, head >> 4
             if step:
                 number += step
@@ -58,17 +58,17 @@ class _Reader:
                 self.at = at
                 number = self._integer()
                 at = self.at
-            if number in found:
+            if number in fields:
                 raise MalformedThrift(f"it has field {number} twice")
             if kind in _INTEGERS and data[at] < 0x80:
                 value = data[at]
                 at += 1
-                found[number] = (value >> 1) ^ -(value & 1)
+                fields[number] = (value >> 1) ^ -(value & 1)
             elif kind <= _FALSE and kind:
-                found[number] = kind == _TRUE
+                fields[number] = kind == _TRUE
             else:
                 self.at = at
-                found[number] = self.struct(depth + 1) if kind == _STRUCT else self._value(kind, depth)
+                fields[number] = self.struct(depth + 1) if kind == _STRUCT else self._value(kind, depth)
                 at = self.at
 
     def _value(self, kind: int, depth: int) -> Any:
@@ -94,7 +94,7 @@ class _Reader:
         kind, count = head & 15, head >> 4
         if count == 15:
             count = self._unsigned()
-        # An element takes a byte at least.
+        # An element takes at least one byte.
         if count > len(self._data) - self.at:
             raise MalformedThrift(f"a list claims {count} elements")
         if kind in (_TRUE, _FALSE):
@@ -120,9 +120,9 @@ class _Reader:
     def _take(self, size: int) -> bytes:
         if size > len(self._data) - self.at:
             raise MalformedThrift(f"it ends {size - len(self._data) + self.at} bytes early")
-        found = self._data[self.at : self.at + size]
+        part = self._data[self.at : self.at + size]
         self.at += size
-        return found
+        return part
 
     def _unsigned(self) -> int:
         data, at = self._data, self.at

@@ -1,7 +1,7 @@
-"""Deleting objects that are still those that somebody has looked at.
+"""Deleting objects only if they have not changed since they were listed.
 
-A store may have a method `delete_unchanged(objects)` that is faster than a look at each object and its
-deletion, marked as in place of `head` and `delete`.
+A store may have a method `delete_unchanged(objects)` that is faster than `head` and `delete` for each
+object, marked with `@in_place_of(head, delete)`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.stand_in import stand_in
 
 SeenObject = tuple[str, int, int]
-"""Path, size in bytes and time in milliseconds, as they were seen."""
+"""Path, size in bytes and modification time in milliseconds of an object when it was listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """What came of it.
+    """The result of a deletion.
 
     Attributes:
-        files, size_bytes: of those that are deleted now.
-        changed: paths of those that had another size or time, and stay.
+        files, size_bytes: count and total size of the deleted objects.
+        changed: paths of the objects that had another size or time and were kept.
     """
 
     files: int = 0
@@ -39,30 +39,30 @@ class Deleted:
 
 
 def delete_unchanged(store: LogStore, objects: Sequence[SeenObject]) -> Deleted:
-    """Delete objects whose size and time are those that were seen; one that is gone is no error.
+    """Delete objects whose size and time have not changed. A missing object is not an error.
 
-    At most two requests for each, the second right after the first, which shows that it is unchanged.
+    At most two requests each; the deletion directly follows the request that shows the object unchanged.
 
     Raises:
-        StorageError: one could not be looked at or deleted; those before it are deleted.
+        StorageError: an object could not be checked or deleted; the objects before it are deleted.
     """
     own = stand_in(store, "delete_unchanged")
     if own is None:
         return delete_one_by_one(store, objects)
-    found: Deleted = own(objects)
-    return found
+    deleted: Deleted = own(objects)
+    return deleted
 
 
 def delete_one_by_one(store: LogStore, objects: Iterable[SeenObject]) -> Deleted:
-    """As `delete_unchanged`, by `head` and `delete` of any store."""
+    """As `delete_unchanged`, with `head` and `delete` of any store."""
     files = size_total = 0
     changed = []
     for path, size_bytes, modified_ms in objects:
         try:
-            found = store.head(path)
+            info = store.head(path)
         except ObjectNotFoundError:
             continue
-        if (found.size_bytes, found.modified_ms) != (size_bytes, modified_ms):
+        if (info.size_bytes, info.modified_ms) != (size_bytes, modified_ms):
             changed.append(path)
             continue
         store.delete(path)

@@ -1,7 +1,7 @@
 """HDFS as a `LogStore`, through WebHDFS.
 
-Every write goes to a temporary name and gets its final one by a rename, see `webhdfs_publisher`; a file that
-was closed is durable.
+Every write goes to a temporary name and gets its final name by a rename; see `webhdfs_publisher`. A file
+is durable when it is closed.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ _SENT_AT_ONCE_BYTES = 1024 * 1024
 
 
 class WebHdfsLogStore:
-    """Objects below a directory of HDFS, which need not exist yet. Making the store sends no request.
+    """Objects below an HDFS directory, which need not exist yet. Creating the store sends no request.
 
-    Reads and outputs are tried again with pauses; `put` and `put_if_absent` are tried once. Temporary files
-    of writers that died stay, as `.tmp-<uuid>`, and are not listed. Safe to use from several threads.
+    Reads and `open_output` retry with pauses; `put` and `put_if_absent` make one attempt. Temporary files of
+    killed writers stay, as `.tmp-<uuid>`, and are not listed. Safe to use from several threads.
 
     Args:
         uri: `webhdfs://host:port/path`, `swebhdfs://` for TLS, or `hdfs://host/path`.
-        options: `webhdfs_endpoint` (URLs of the NameNodes of one HDFS, separated by commas; without it the
-            URI's host, at 9870 for `hdfs:`), `user`, `delegation_token`, `timeout_seconds`. None of the
-            NameNodes may be an Observer: what it lists can be old.
-        clock: for the pauses between tries.
+        options: `webhdfs_endpoint` (URLs of the NameNodes of one HDFS, separated by commas; the default is
+            the URI's host, with port 9870 for `hdfs:`), `user`, `delegation_token`, `timeout_seconds`. No
+            NameNode may be an Observer, since its listings can be outdated.
+        clock: used for the pauses between attempts.
 
     Raises:
-        InvalidUriError: the URI names no directory of HDFS.
+        InvalidUriError: the URI is not a directory of HDFS.
         ConfigurationError: an unknown option or a wrong value, or httpx is not installed.
     """
 
@@ -87,12 +87,12 @@ class WebHdfsLogStore:
 
     @property
     def consistent_listing(self) -> bool:
-        """The active NameNode lists what was written before."""
+        """True: the active NameNode lists all earlier writes."""
         return True
 
     @property
     def remote(self) -> bool:
-        """Each request is a round trip, and one that moves bytes is two."""
+        """True: each request is a round trip, and a request that transfers bytes is two."""
         return True
 
     # ------------------------------------------------------------ reads
@@ -100,7 +100,7 @@ class WebHdfsLogStore:
     def read(self, path: str) -> bytes:
         """The whole object. Two requests: NameNode and DataNode. Raises ObjectNotFoundError.
 
-        Three where an answer does not mark its end.
+        Three when the response does not mark its end.
         """
         target = self._resolve(path)
         try:
@@ -112,32 +112,32 @@ class WebHdfsLogStore:
         """Size and time of one object. One request. Raises ObjectNotFoundError."""
         target = self._resolve(path)
         try:
-            found = self._client.status(target)
+            status = self._client.status(target)
         except FAILURES as error:
             raise self._failed_read(error, path, "inspect") from error
-        if found.kind != "FILE":
+        if status.kind != "FILE":
             raise not_found(path)
-        return _info(path, found)
+        return _info(path, status)
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
         """The files directly in a directory, sorted by name; a missing directory is empty.
 
-        One request for each thousand entries after `start_after`; one in all where the server is too old to
-        list in pages.
+        One request for each thousand entries after `start_after`. One request in all when the server is too
+        old to list in pages.
         """
         prefix = f"{path}/" if path else ""
-        found = [
+        infos = [
             _info(prefix + entry.name, entry)
             for entry in self._entries(path, start_after)
             if entry.kind == "FILE"
             and _is_listed(entry)
             and (start_after is None or entry.name > start_after)
         ]
-        found.sort(key=lambda info: info.path)
-        return found
+        infos.sort(key=lambda info: info.path)
+        return infos
 
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
-        """Every file below a directory. Links are neither followed nor listed. Requests as to list each."""
+        """Every file below a directory. Skips symbolic links. Requests as for a listing of each directory."""
         pending = [path]
         while pending:
             current = pending.pop()
@@ -148,12 +148,12 @@ class WebHdfsLogStore:
                 elif entry.kind == "FILE" and _is_listed(entry):
                     yield _info(prefix + entry.name, entry)
 
-    def leftovers(self) -> list[str]:
-        """What is below the root and no object: what killed writers left, and directories.
+    def unlisted_paths(self) -> list[str]:
+        """The paths below the root that are not objects: temporary files of killed writers, and directories.
 
-        In an order in which `delete` takes one after the other once the objects are gone. Requests as `walk`.
+        In an order in which `delete` succeeds for each once the objects are deleted. Requests as `walk`.
         """
-        found: list[str] = []
+        paths: list[str] = []
         pending = [""]
         while pending:
             current = pending.pop()
@@ -163,11 +163,11 @@ class WebHdfsLogStore:
                     pending.append(prefix + entry.name)
                 elif entry.kind == "FILE" and _is_listed(entry):
                     continue
-                found.append(prefix + entry.name)
-        return found[::-1]
+                paths.append(prefix + entry.name)
+        return paths[::-1]
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A seekable reader. One request now, two for each range that is read. Raises ObjectNotFoundError."""
+        """A seekable reader. One request now, two for each range. Raises ObjectNotFoundError."""
         size_bytes = self.head(path).size_bytes
         target = self._resolve(path)
 
@@ -179,7 +179,7 @@ class WebHdfsLogStore:
             if len(data) != length:
                 raise StorageError(
                     f"{len(data)} bytes of {path!r} arrived instead of {length}.",
-                    cause="It was replaced while it was read, or the connection broke.",
+                    cause="The object was replaced during the read, or the connection broke.",
                     fix="Open it again.",
                 )
             return data
@@ -187,7 +187,7 @@ class WebHdfsLogStore:
         return open_ranged(fetch, size_bytes=size_bytes)
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        """A reader of the whole object, which is fetched now as by `read`. Raises ObjectNotFoundError."""
+        """A reader of the whole object, fetched now as by `read`. Raises ObjectNotFoundError."""
         return pa.BufferReader(self.read(path))
 
     # ------------------------------------------------------------ writes
@@ -197,12 +197,13 @@ class WebHdfsLogStore:
 
         Raises:
             ObjectExistsError: the name is taken.
-            NameBlockedError: by a directory, or a file has the name of a directory; nothing was created.
-            AmbiguousWriteError: it cannot be told whether the object was created, or will be when a request
-                arrives late.
+            NameBlockedError: a directory has the name, or a file has the name of a directory; nothing was
+                created.
+            AmbiguousWriteError: it is not known whether the object was created, or will be created when a
+                request arrives late.
             StorePermissionError: refused; nothing was created.
             UnsafeStoreError: the server does not know `renameoptions`; nothing was created.
-            NotWrittenError: nothing was created, and nothing of this call can appear later.
+            NotWrittenError: nothing was created, and nothing will be created later.
         """
         target = self._resolve(path)
         temporary = self._publisher.write(target, path, data, size_bytes=len(data))
@@ -212,10 +213,10 @@ class WebHdfsLogStore:
         """Create or atomically replace the object. Three requests; no retry.
 
         Raises:
-            NameBlockedError: a directory has the name, or a file has that of a directory.
+            NameBlockedError: a directory has the name, or a file has the name of a directory.
             StorePermissionError: refused.
             UnsafeStoreError: the server does not know `renameoptions`.
-            StorageError: it failed; the message says whether the object may have been replaced.
+            StorageError: the write failed; the message states whether the object may have been replaced.
         """
         target = self._resolve(path)
         temporary = self._publisher.write(target, path, data, size_bytes=len(data))
@@ -225,7 +226,7 @@ class WebHdfsLogStore:
         """Delete the object; a missing one is not an error. One request.
 
         Raises:
-            StorageError: among others, because it is a directory that is not empty.
+            StorageError: also when the path is a directory that is not empty.
         """
         target = self._resolve(path)
         try:
@@ -239,8 +240,8 @@ class WebHdfsLogStore:
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
         """A writer whose object appears, durable, when the context ends normally.
 
-        Bytes are kept in a local temporary file until then. Requests and errors as `put`, but a failure that
-        may pass is tried again with pauses: the same bytes under the same name do no harm twice.
+        Until then the bytes are in a local temporary file. Requests and errors as for `put`, but a temporary
+        failure is retried with pauses: writing the same bytes under the same name twice does no harm.
         """
         target = self._resolve(path)
         with ExitStack() as stack:
@@ -253,13 +254,13 @@ class WebHdfsLogStore:
             except OSError as error:
                 raise StorageError(
                     f"Could not write {path!r}.",
-                    cause=f"Its local temporary file failed: {error.strerror or error}.",
-                    fix="Check the space in the folder for temporary files (TMPDIR).",
+                    cause=f"The local temporary file failed: {error.strerror or error}.",
+                    fix="Check the free space of the directory for temporary files (TMPDIR).",
                 ) from error
             self._send(target, path, source)
 
     def persist(self, paths: Sequence[str]) -> None:
-        """See that objects are there: what was closed is durable. One request each, side by side."""
+        """Check that the objects exist; a closed file is durable. One request each, in parallel."""
         parallel(self, [partial(self.head, path) for path in paths])
 
     # ------------------------------------------------------------ helpers
@@ -276,7 +277,7 @@ class WebHdfsLogStore:
                 self._publisher.publish(temporary, target, path, overwrite=True)
                 return
             except StorageError as error:
-                # Nobody makes room within seconds.
+                # A full disk does not become free within seconds.
                 if not error.retryable or isinstance(error, StorageFullError) or remaining == 0:
                     raise
             self.clock.sleep(pause)
@@ -290,19 +291,19 @@ class WebHdfsLogStore:
             path.encode()
         except UnicodeEncodeError as error:
             raise PathEscapeError(
-                f"The store path {path!r} is no name in HDFS.",
-                cause="It holds half a character.",
-                fix="Names in HDFS are Unicode; rename the file.",
+                f"The store path {path!r} is not a valid name in HDFS.",
+                cause="The path contains a lone surrogate.",
+                fix="Rename the file: names in HDFS are Unicode.",
             ) from error
         return "/".join([self._root, *parts])
 
     def _entries(self, path: str, start_after: str | None) -> Iterator[FileStatus]:
-        """What is directly in a directory; nothing when it is missing or no directory."""
+        """The entries of a directory; nothing when it is missing or not a directory."""
         directory = self._resolve(path, directory=True)
         try:
             entries, more = self._page(directory, start_after)
             while True:
-                # A file lists itself, without a name.
+                # The listing of a file is the file itself, without a name.
                 yield from (entry for entry in entries if entry.name)
                 if not more or not entries:
                     return
@@ -320,14 +321,14 @@ class WebHdfsLogStore:
                 if error.exception not in ("IllegalArgumentException", "UnsupportedOperationException"):
                     raise
         entries = self._client.listing(directory)
-        self._pages = False  # known only now that the older operation was understood
+        self._pages = False  # only certain after the older operation succeeded
         return entries, False
 
     def _means_missing(self, error: WebHdfsFailure, path: str) -> bool:
-        """Whether a failure says that there is no such object.
+        """Whether a failure means that the object does not exist.
 
-        Below a file, the NameNode answers that access is denied, to all but its own user; only then are the
-        directories on the way asked for, one request each.
+        For a path below a file, the NameNode answers that access is denied, except to the file's own user.
+        In this case the directories on the path are checked, with one request each.
         """
         if is_missing(error):
             return True
@@ -345,7 +346,7 @@ class WebHdfsLogStore:
 
 
 def open_webhdfs(uri: str, storage_options: Mapping[str, str], clock: Clock) -> LogStore:
-    """The store of a URI, as `delta_core.storage.open` makes it."""
+    """The opener of WebHDFS stores for `delta_core.storage.open`."""
     return WebHdfsLogStore(uri, options=storage_options, clock=clock)
 
 
@@ -353,5 +354,5 @@ def _is_listed(entry: FileStatus) -> bool:
     return not entry.name.startswith(TEMPORARY_PREFIX)
 
 
-def _info(path: str, found: FileStatus) -> ObjectInfo:
-    return ObjectInfo(path=path, size_bytes=found.size_bytes, modified_ms=found.modified_ms)
+def _info(path: str, status: FileStatus) -> ObjectInfo:
+    return ObjectInfo(path=path, size_bytes=status.size_bytes, modified_ms=status.modified_ms)

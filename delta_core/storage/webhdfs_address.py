@@ -1,4 +1,4 @@
-"""Where a table on HDFS is and how its NameNodes are asked: the URI and the options of a WebHDFS store."""
+"""The address of a table on HDFS, from the URI and the options of a WebHDFS store."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _HINT = "Write webhdfs://host:9870/path, swebhdfs://host:9871/path or hdfs://hos
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebHdfsAddress:
-    """A table's place, its NameNodes and who asks.
+    """The location of a table, its NameNodes and the credentials.
 
     Attributes:
-        uri: canonical: see `delta_core.storage.remote_uri`.
+        uri: the canonical URI; see `delta_core.storage.remote_uri`.
         root: the table root's absolute HDFS path, decoded; `""` is the root of the file system.
-        endpoints: base URLs of the NameNodes' HTTP, in the order in which they are tried.
-        user: for simple authentication (`user.name`).
-        delegation_token: stands for a Kerberos login; never printed.
-        timeout_seconds: of each step of a request: connecting, sending, waiting for the next bytes.
+        endpoints: base URLs of the NameNodes, in the order in which they are tried.
+        user: the user of simple authentication (`user.name`).
+        delegation_token: used in parsed_uri of a Kerberos login; never printed.
+        timeout_seconds: time limit of each step of a request: connecting, sending, waiting for bytes.
     """
 
     uri: str
@@ -42,37 +42,37 @@ class WebHdfsAddress:
 
 
 def webhdfs_address(uri: str, options: Mapping[str, str]) -> WebHdfsAddress:
-    """The address that a URI and the options of a store say. Makes no request.
+    """The address from a URI and the options of a store. Makes no request.
 
     Raises:
-        InvalidUriError: another scheme, no host, a host that is no service's address, a user, a query or
-            fragment, or a path that climbs.
-        ConfigurationError: an unknown option, or a value that is not valid.
+        InvalidUriError: the URI has another scheme, no host, a host that cannot be a service, a user, a
+            query or fragment, or a path with '..'.
+        ConfigurationError: an option is unknown, or a value is not valid.
     """
     unknown = sorted(set(options) - set(WEBHDFS_OPTIONS))
     if unknown:
         raise ConfigurationError(
             f"A WebHDFS store has no option {', '.join(map(repr, unknown))}.",
-            fix=f"Known are: {', '.join(WEBHDFS_OPTIONS)}.",
+            fix=f"Use only the options {', '.join(WEBHDFS_OPTIONS)}.",
         )
-    place = _place(uri)
-    host, _, port = place.authority.partition(":")
+    parsed_uri = _parsed_uri(uri)
+    host, _, port = parsed_uri.authority.partition(":")
     given = options.get("webhdfs_endpoint")
     if given is not None:
-        endpoints = tuple(_endpoint(text.strip()) for text in given.split(",") if text.strip())
+        endpoints = tuple(_endpoint(value.strip()) for value in given.split(",") if value.strip())
         if not endpoints:
             raise ConfigurationError(
-                "The option 'webhdfs_endpoint' is empty.", fix="Leave it out, or name a URL."
+                "The option 'webhdfs_endpoint' is empty.", fix="Leave out the option, or pass a URL."
             )
-    elif place.scheme == "hdfs":
-        # The URI's port is that of the RPC, which nobody speaks here.
-        endpoints = (_of_host("http", host, str(_DEFAULT_PORTS["webhdfs"])),)
+    elif parsed_uri.scheme == "hdfs":
+        # The URI's port is the RPC port, which WebHDFS does not use.
+        endpoints = (_host_url("http", host, str(_DEFAULT_PORTS["webhdfs"])),)
     else:
-        protocol = "https" if place.scheme == "swebhdfs" else "http"
-        endpoints = (_of_host(protocol, host, port or str(_DEFAULT_PORTS[place.scheme])),)
+        protocol = "https" if parsed_uri.scheme == "swebhdfs" else "http"
+        endpoints = (_host_url(protocol, host, port or str(_DEFAULT_PORTS[parsed_uri.scheme])),)
     return WebHdfsAddress(
-        uri=str(place),
-        root=f"/{place.path}" if place.path else "",
+        uri=str(parsed_uri),
+        root=f"/{parsed_uri.path}" if parsed_uri.path else "",
         endpoints=endpoints,
         user=options.get("user") or None,
         delegation_token=options.get("delegation_token") or None,
@@ -80,34 +80,34 @@ def webhdfs_address(uri: str, options: Mapping[str, str]) -> WebHdfsAddress:
     )
 
 
-def _place(uri: str) -> RemoteUri:
-    place = parse_remote_uri(uri)
-    if place.scheme not in WEBHDFS_SCHEMES:
-        raise InvalidUriError(f"The scheme {place.scheme!r} is none of HDFS.", fix=_HINT)
-    if "@" in place.authority:
+def _parsed_uri(uri: str) -> RemoteUri:
+    parsed_uri = parse_remote_uri(uri)
+    if parsed_uri.scheme not in WEBHDFS_SCHEMES:
+        raise InvalidUriError(f"The scheme {parsed_uri.scheme!r} does not belong to HDFS.", fix=_HINT)
+    if "@" in parsed_uri.authority:
         raise InvalidUriError(
-            "The HDFS URI names a user before its host.",
-            fix="Leave it out of the URI; give the option 'user' or 'delegation_token'.",
+            "The HDFS URI contains a user.",
+            fix="Remove it from the URI, and pass the option 'user' or 'delegation_token'.",
         )
-    return place
+    return parsed_uri
 
 
-def _of_host(protocol: str, host: str, port: str) -> str:
-    """The base URL of the NameNode that the URI itself names."""
+def _host_url(protocol: str, host: str, port: str) -> str:
+    """The base URL of the NameNode in the URI itself."""
     url = f"{protocol}://{host}:{port}"
     try:
         require_service_address("webhdfs_endpoint", url)
     except ConfigurationError as error:
         raise InvalidUriError(
-            "The HDFS URI names a host that is no service's address.", cause=error.cause, fix=_HINT
+            "The host of the HDFS URI is not the address of a service.", cause=error.cause, fix=_HINT
         ) from error
     return url
 
 
-def _endpoint(text: str) -> str:
-    """One NameNode's base URL; a gateway's may have a path before `/webhdfs/v1`."""
+def _endpoint(value: str) -> str:
+    """The base URL of one NameNode. The URL of a gateway may have a path before `/webhdfs/v1`."""
     try:
-        parsed = urlsplit(text)
+        parsed = urlsplit(value)
         host, port = parsed.hostname, parsed.port
     except ValueError:
         host, port, parsed = None, None, urlsplit("")
@@ -115,32 +115,32 @@ def _endpoint(text: str) -> str:
         parsed.scheme not in ("http", "https")
         or not host
         or "@" in parsed.netloc
-        or "?" in text
-        or "#" in text
+        or "?" in value
+        or "#" in value
     ):
-        # What was given may hold a password, so it is not repeated.
+        # The value may contain a password, so the message does not repeat it.
         raise ConfigurationError(
-            "The option 'webhdfs_endpoint' holds something other than URLs of NameNodes.",
-            cause="Each is http or https with a host, and without user information, query or fragment.",
-            fix="Write http://host:9870; several NameNodes of one HDFS are separated by commas.",
+            "The option 'webhdfs_endpoint' contains something other than URLs of NameNodes.",
+            cause="Each URL must be http or https with a host, without user information, query or fragment.",
+            fix="Write http://host:9870. Separate several NameNodes of one HDFS by commas.",
         )
-    require_service_address("webhdfs_endpoint", text)
+    require_service_address("webhdfs_endpoint", value)
     shown = f"[{host}]" if ":" in host else host
     default = _DEFAULT_PORTS["swebhdfs" if parsed.scheme == "https" else "webhdfs"]
     return f"{parsed.scheme}://{shown}:{port or default}{parsed.path.rstrip('/').removesuffix('/webhdfs/v1')}"
 
 
-def _timeout(text: str | None) -> float:
-    if text is None:
+def _timeout(value: str | None) -> float:
+    if value is None:
         return DEFAULT_TIMEOUT_SECONDS
     try:
-        seconds = float(text)
+        seconds = float(value)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= 86_400:
         raise ConfigurationError(
-            f"The option 'timeout_seconds' is {text!r}.",
-            cause="It is a number of seconds above 0 and at most a day.",
+            f"The option 'timeout_seconds' is {value!r}.",
+            cause="The value must be a number of seconds above 0 and at most a day.",
             fix="Write 60, for example.",
         )
     return seconds

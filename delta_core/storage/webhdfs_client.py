@@ -1,8 +1,8 @@
-"""Requests to the NameNodes and DataNodes of one HDFS over WebHDFS, and what failed in them.
+"""WebHDFS requests to the NameNodes and DataNodes of one HDFS, and their failures.
 
-A request goes to a NameNode; where bytes move, its answer is a redirect to a DataNode, which is followed by
-hand so that bytes are sent once and only there. Two failures are kept apart, because writers decide by them:
-a server that answered that it did not do it, and one of which nothing is known.
+A request goes to a NameNode. For data, its response is a redirect to a DataNode, which this client follows
+itself so that bytes are sent once and only there. Writers distinguish two failures: a server answered that
+it did not carry out the request, or the outcome is not known.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ READ_TRIES = 3
 FIRST_PAUSE_SECONDS = 0.2
 PAUSE_GROWTH = 4
 
-# Answers of a NameNode that leaves the request to another one.
+# Exceptions of a NameNode that is not active.
 _NOT_THE_ACTIVE = frozenset({"StandbyException", "ObserverRetryOnActiveException"})
 _PASSING = _NOT_THE_ACTIVE | {"RetriableException"}
 _MAX_CAUSE_CHARACTERS = 500
@@ -45,12 +45,12 @@ T = TypeVar("T")
 
 
 class WebHdfsRefusedError(Exception):
-    """A server answered, and not with success.
+    """A server answered with a failure.
 
     Attributes:
-        status: of HTTP.
-        exception: the simple name of Java's exception class; empty when the answer is not WebHDFS's.
-        message: its first line, without secrets.
+        status: the HTTP status.
+        exception: the simple name of the Java exception class; empty when the response is not WebHDFS's.
+        message: the first line of the exception's message, without secrets.
     """
 
     def __init__(self, *, status: int, exception: str, message: str) -> None:
@@ -61,10 +61,10 @@ class WebHdfsRefusedError(Exception):
 
 
 class WebHdfsSilentError(Exception):
-    """No answer arrived: no connection, a time-out, a connection that broke.
+    """No response arrived: no connection, a time-out, a broken connection.
 
     Attributes:
-        sent: False when it is certain that no server has the request.
+        sent: False when it is certain that no server received the request.
     """
 
     def __init__(self, message: str, *, sent: bool) -> None:
@@ -74,7 +74,7 @@ class WebHdfsSilentError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatus:
-    """What a NameNode says of one path; `name` is empty when the path itself was asked for."""
+    """The status of one path from a NameNode; `name` is empty when the path itself was requested."""
 
     name: str
     kind: str
@@ -83,13 +83,13 @@ class FileStatus:
 
 
 class WebHdfsClient:
-    """The operations of WebHDFS that a store needs, on absolute decoded HDFS paths.
+    """The WebHDFS operations that a store needs, on absolute decoded HDFS paths.
 
-    Making one sends nothing, and raises ConfigurationError when httpx is not installed. Every operation
-    raises WebHdfsRefusedError or WebHdfsSilentError and nothing else. Those that read are
-    tried `READ_TRIES` times with growing pauses while no server answers, or one answers that it cannot now.
-    Those that write are tried once; a NameNode that is not the active one, or that cannot be connected to,
-    has done nothing, so the next one is asked. Safe to use from several threads, and after a fork.
+    Creating a client sends nothing, and raises ConfigurationError when httpx is not installed. Every
+    operation raises only WebHdfsRefusedError or WebHdfsSilentError. Read operations make up to `READ_TRIES`
+    attempts with growing pauses while no server answers, or a server answers that it cannot do so now. Write
+    operations make one attempt. A NameNode that is not active, or that cannot be connected to, has done
+    nothing, so the next one is tried. Safe to use from several threads, and after a fork.
     """
 
     def __init__(self, address: WebHdfsAddress, *, clock: Clock) -> None:
@@ -106,26 +106,26 @@ class WebHdfsClient:
 
     def status(self, path: str) -> FileStatus:
         """Kind, size and time of a path. One request."""
-        answer = self._patiently(lambda: self._ask("GET", "GETFILESTATUS", path))
+        answer = self._retried(lambda: self._ask("GET", "GETFILESTATUS", path))
         return _status(answer, _field(answer, "FileStatus"))
 
     def listing(self, path: str) -> list[FileStatus]:
-        """All entries of a directory, or the file's own. One request, however many entries."""
-        answer = self._patiently(lambda: self._ask("GET", "LISTSTATUS", path))
+        """All entries of a directory, or the entry of a file. One request for any number of entries."""
+        answer = self._retried(lambda: self._ask("GET", "LISTSTATUS", path))
         return _statuses(answer, "FileStatuses", "FileStatus")
 
     def listing_page(self, path: str, start_after: str | None) -> tuple[list[FileStatus], bool]:
         """The next entries after a name, and whether there are more. One request."""
         given = {} if start_after is None else {"startAfter": start_after}
-        answer = self._patiently(lambda: self._ask("GET", "LISTSTATUS_BATCH", path, **given))
+        answer = self._retried(lambda: self._ask("GET", "LISTSTATUS_BATCH", path, **given))
         entries = _statuses(answer, "DirectoryListing", "partialListing", "FileStatuses", "FileStatus")
         return entries, bool(_field(answer, "DirectoryListing", "remainingEntries"))
 
     def fetch(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        """Bytes of a file: all, or as many as there are of a range. One request to each kind of node.
+        """The bytes of a file, or the bytes of a range that exist. One request to each kind of node.
 
-        One more for a whole file whose end the answer does not mark, as some gateways leave it: a connection
-        that breaks then looks like the end, so the NameNode is asked for the length.
+        One more for a whole file when the response does not mark its end, as with some gateways: a broken
+        connection then looks like the end, so the length is requested from the NameNode.
         """
         given = {} if length is None else {"offset": str(offset), "length": str(length)}
 
@@ -134,48 +134,48 @@ class WebHdfsClient:
             if answer.status_code >= 300:
                 answer = self._successful(self._exchange("GET", _location(answer)))
             if not answer.headers.get("content-type", "").startswith(_BYTES):
-                raise _unexpected(answer, "the answer is not the bytes of a file")
+                raise _unexpected(answer, "the response is not the content of a file")
             if length is None and not _marks_its_end(answer):
                 known = self._ask("GET", "GETFILESTATUS", path)
                 size_bytes = _status(known, _field(known, "FileStatus")).size_bytes
                 if len(answer.content) != size_bytes:
                     raise WebHdfsSilentError(
-                        f"{len(answer.content)} bytes arrived of {size_bytes}", sent=True
+                        f"{len(answer.content)} bytes arrived instead of {size_bytes}", sent=True
                     )
             return answer.content
 
-        return self._patiently(once)
+        return self._retried(once)
 
     def create(self, path: str, body: bytes | Iterable[bytes], *, size_bytes: int) -> None:
         """Write a new file and its parent directories. One request to each kind of node."""
         given = {"overwrite": "false", "createparent": "true"}
         answer = self._ask("PUT", "CREATE", path, **given)
         if answer.status_code < 300:
-            raise _unexpected(answer, "the NameNode names no DataNode to write to")
+            raise _unexpected(answer, "the NameNode returned no DataNode to write to")
         headers = {"Content-Type": _BYTES, "Content-Length": str(size_bytes)}
         answer = self._successful(self._exchange("PUT", _location(answer), content=body, headers=headers))
         if answer.status_code != 201:
-            raise _unexpected(answer, "the DataNode does not say that it made the file")
+            raise _unexpected(answer, "the DataNode did not report that it created the file")
 
     def rename(self, source: str, target: str, *, overwrite: bool) -> bool:
         """Rename a file in one step. One request.
 
         Returns:
-            False when the server answered otherwise than a NameNode does to a rename with options: what it
-            did is then told by what there is.
+            False when the response differs from a NameNode's response to a rename with options. The effect
+            must then be determined from the files that exist.
         """
         options = "OVERWRITE" if overwrite else "NONE"
         answer = self._ask("PUT", "RENAME", source, destination=target, renameoptions=options)
         return answer.status_code == 200 and not answer.content
 
     def delete(self, path: str, *, tries: int = 1) -> bool:
-        """Delete a file or an empty directory: whether there was one. One request a try."""
-        answer = self._patiently(lambda: self._ask("DELETE", "DELETE", path, recursive="false"), tries=tries)
+        """Delete a file or an empty directory. Returns whether it existed. One request per attempt."""
+        answer = self._retried(lambda: self._ask("DELETE", "DELETE", path, recursive="false"), tries=tries)
         return bool(_field(answer, "boolean"))
 
     # ------------------------------------------------------------ requests
 
-    def _patiently(self, once: Callable[[], T], *, tries: int = READ_TRIES) -> T:
+    def _retried(self, once: Callable[[], T], *, tries: int = READ_TRIES) -> T:
         pause = FIRST_PAUSE_SECONDS
         while True:
             tries -= 1
@@ -193,7 +193,7 @@ class WebHdfsClient:
             pause *= PAUSE_GROWTH
 
     def _ask(self, method: str, operation: str, path: str, **parameters: str) -> httpx.Response:
-        """Send to the NameNode that answered last, or to the others while that is known to do nothing."""
+        """Send to the NameNode that answered last, then to the others while nothing has been done."""
         if self._address.delegation_token:
             parameters["delegation"] = self._address.delegation_token
         elif self._address.user:
@@ -218,7 +218,7 @@ class WebHdfsClient:
             else:
                 self._active = index
                 return answer
-        assert failure is not None, "there is at least one endpoint"
+        assert failure is not None, "at least one endpoint is configured"
         raise failure
 
     def _exchange(
@@ -231,7 +231,7 @@ class WebHdfsClient:
     ) -> httpx.Response:
         import httpx
 
-        # Errors are raised without their origin: a request's URL, which they hold, may hold the token.
+        # Raise errors without their origin: it contains the request's URL, which may contain the token.
         sent = 0 if headers is None else int(headers.get("Content-Length", "0"))
         METER.count(bytes_written=sent)
         try:
@@ -239,32 +239,34 @@ class WebHdfsClient:
             METER.count(0, bytes_read=len(answer.content))
             return answer
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise WebHdfsSilentError(self._told(error, url), sent=False) from None
+            raise WebHdfsSilentError(self._message(error, url), sent=False) from None
         except httpx.InvalidURL:
             raise WebHdfsRefusedError(
                 status=400, exception="InvalidPathException", message="the path is too long for a URL"
             ) from None
         except (httpx.HTTPError, ValueError) as error:
-            # The latter is of a host that is no name, and of what a client does not expect of a server.
-            raise WebHdfsSilentError(self._told(error, url), sent=True) from None
+            # ValueError: an invalid host name, or a response that the client does not expect.
+            raise WebHdfsSilentError(self._message(error, url), sent=True) from None
 
     def _successful(self, answer: httpx.Response) -> httpx.Response:
-        """The answer itself, if it is a success or names a DataNode."""
+        """The response, if it is a success or redirects to a DataNode."""
         if answer.status_code < 300 or (
             answer.status_code in (302, 303, 307) and "location" in answer.headers
         ):
             return answer
-        exception, message = "", "WebHDFS does not answer so"
+        exception, message = "", "the response is not one of WebHDFS"
         try:
-            found = json.loads(answer.content)["RemoteException"]
-            exception, message = str(found["exception"]), str(found.get("message", ""))
+            remote = json.loads(answer.content)["RemoteException"]
+            exception, message = str(remote["exception"]), str(remote.get("message", ""))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             pass
-        line = self._hidden((message.splitlines() or [""])[0])[:_MAX_CAUSE_CHARACTERS]
-        raise WebHdfsRefusedError(status=answer.status_code, exception=self._hidden(exception), message=line)
+        line = self._redacted((message.splitlines() or [""])[0])[:_MAX_CAUSE_CHARACTERS]
+        raise WebHdfsRefusedError(
+            status=answer.status_code, exception=self._redacted(exception), message=line
+        )
 
     def _http(self) -> httpx.Client:
-        # A connection that two processes share would give each the other's answers.
+        # Two processes that share a connection would read each other's responses.
         if self._connections is None or self._process != os.getpid():
             with self._lock:
                 if self._connections is None or self._process != os.getpid():
@@ -273,30 +275,30 @@ class WebHdfsClient:
                     self._connections, self._process = connections, os.getpid()
         return self._connections
 
-    def _told(self, error: Exception, url: str) -> str:
+    def _message(self, error: Exception, url: str) -> str:
         try:
             parts = urlsplit(url)
             place = f"{parts.hostname}:{parts.port}"
         except ValueError:
-            place = "a host that is none"
-        return f"{type(error).__name__} at {place}: {self._hidden(str(error))}"
+            place = "an invalid host"
+        return f"{type(error).__name__} at {place}: {self._redacted(str(error))}"
 
-    def _hidden(self, text: str) -> str:
-        """A server's or a client's words without the token, however they repeat it."""
+    def _redacted(self, string: str) -> str:
+        """A message of a server or the client without the token, in any encoding."""
         token = self._address.delegation_token
         if token:
             for written in {token, quote(token), quote(token, safe=""), quote_plus(token)}:
-                text = text.replace(written, "...")
-        return _without_secrets(text)
+                string = string.replace(written, "...")
+        return _without_secrets(string)
 
 
 class _SecretsHidden(logging.Filter):
-    """httpx logs whole URLs and headers; a delegation token is part of them."""
+    """Removes tokens from the URLs and headers that httpx logs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        hidden = _without_secrets(text)
-        if hidden != text:
+        string = record.getMessage()
+        hidden = _without_secrets(string)
+        if hidden != string:
             record.msg, record.args = hidden, None
         return True
 
@@ -305,13 +307,13 @@ _SECRETS_HIDDEN = _SecretsHidden()
 _TOKEN = re.compile(r"((?:delegation|token)(?:=|%3D))[^&\s'\"\\]+", re.IGNORECASE)
 
 
-def _without_secrets(text: str) -> str:
-    return _TOKEN.sub(r"\1...", text)
+def _without_secrets(string: str) -> str:
+    return _TOKEN.sub(r"\1...", string)
 
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Made once: it reads every certificate of the system."""
+    """The TLS context, created once: creating it reads every certificate of the system."""
     import httpx
 
     return httpx.create_ssl_context()
@@ -322,7 +324,7 @@ def _require_httpx() -> None:
         import httpx  # noqa: F401
     except ImportError as error:
         raise ConfigurationError(
-            "HDFS is reached over HTTP by the package httpx, which is not installed.",
+            "HDFS needs the package httpx, which is not installed.",
             cause=str(error),
             fix="Run pip install deltaward[hdfs].",
         ) from error
@@ -338,14 +340,14 @@ def _new_connections(timeout_seconds: float) -> httpx.Client:
         timeout=timeout_seconds,
         follow_redirects=False,
         headers={"Accept-Encoding": "identity"},
-        # Each request says who asks; a cookie of one NameNode would go to every port of its host.
+        # Each request contains its own credentials. A NameNode's cookie would go to every port of its host.
         cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
         limits=httpx.Limits(max_connections=64, max_keepalive_connections=32),
     )
 
 
 def _location(answer: httpx.Response) -> str:
-    """The DataNode's URL: any service's host, but a protocol that is as safe as the NameNode's."""
+    """The DataNode's URL. Any host of a service is allowed, but not http after https."""
     import httpx
 
     location = str(answer.headers["location"])
@@ -353,17 +355,17 @@ def _location(answer: httpx.Response) -> str:
     try:
         target = urlsplit(location)
         host, _ = target.hostname, target.port
-        httpx.URL(location)  # makes a name of the host, if it is one
+        httpx.URL(location)  # raises for an invalid host name
         if target.scheme in safe and host and "@" not in target.netloc:
             require_service_address("location", f"{target.scheme}://{target.netloc}")
             return location
     except (ValueError, httpx.InvalidURL, ConfigurationError):
-        raise _unexpected(answer, "a redirect to what is no service's address is not followed") from None
+        raise _unexpected(answer, "a redirect to a forbidden address is not followed") from None
     raise _unexpected(answer, f"a redirect to {target.scheme}://{host} is not followed")
 
 
 def _marks_its_end(answer: httpx.Response) -> bool:
-    """Whether the HTTP client notices an answer that is cut."""
+    """Whether the HTTP client detects a response that is cut off."""
     chunked = "chunked" in answer.headers.get("transfer-encoding", "").lower()
     return chunked or "content-length" in answer.headers
 
@@ -374,31 +376,31 @@ def _unexpected(answer: httpx.Response, message: str) -> WebHdfsRefusedError:
 
 def _field(answer: httpx.Response, *keys: str) -> Any:
     try:
-        found = json.loads(answer.content)
+        value = json.loads(answer.content)
         for key in keys:
-            found = found[key]
+            value = value[key]
     except (ValueError, LookupError, TypeError, RecursionError):
-        raise _unexpected(answer, f"the answer has no {'.'.join(keys)}") from None
-    return found
+        raise _unexpected(answer, f"the response has no {'.'.join(keys)}") from None
+    return value
 
 
 def _statuses(answer: httpx.Response, *keys: str) -> list[FileStatus]:
     entries = _field(answer, *keys)
     if not isinstance(entries, list):
-        raise _unexpected(answer, f"{'.'.join(keys)} is no list")
+        raise _unexpected(answer, f"{'.'.join(keys)} is not a list")
     return [_status(answer, entry) for entry in entries]
 
 
 def _status(answer: httpx.Response, entry: Any) -> FileStatus:
     try:
-        found = FileStatus(
+        status = FileStatus(
             name=str(entry["pathSuffix"]),
             kind=str(entry["type"]),
             size_bytes=int(entry["length"]),
             modified_ms=int(entry["modificationTime"]),
         )
     except (LookupError, TypeError, ValueError, OverflowError):
-        raise _unexpected(answer, "an entry is no FileStatus") from None
-    if found.size_bytes < 0:
-        raise _unexpected(answer, "an entry has a length below zero")
-    return found
+        raise _unexpected(answer, "an entry is not a FileStatus") from None
+    if status.size_bytes < 0:
+        raise _unexpected(answer, "an entry has a negative length")
+    return status

@@ -1,4 +1,4 @@
-"""What a failed request to HDFS means for the caller of a store."""
+"""Translation of failed HDFS requests into errors of a store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DENIED = frozenset(
         "SecurityException",
     }
 )
-# What stays so until somebody gives more room, or another name.
+# These errors stay until there is more room, or another name is used.
 _QUOTAS = frozenset({"DSQuotaExceededException", "NSQuotaExceededException"})
 _LIMITS = frozenset(
     {
@@ -42,22 +42,22 @@ _LIMITS = frozenset(
 
 
 def is_missing(error: BaseException) -> bool:
-    """Whether a NameNode answered that there is no such path, or can be none.
+    """Whether a NameNode answered that the path does not exist, or cannot exist.
 
-    An answer 404 that is not WebHDFS's says nothing about a path: it comes from a wrong endpoint.
+    A 404 that does not come from WebHDFS has no meaning for a path: it comes from a wrong endpoint.
     """
     return isinstance(error, WebHdfsRefusedError) and error.exception in _MISSING
 
 
 def did_nothing(error: WebHdfsFailure) -> bool:
-    """Whether it is certain of a failed write, by its failure alone, that no server has done it or will."""
+    """Whether the failure of a write alone proves that no server has carried it out or will."""
     if isinstance(error, WebHdfsSilentError):
         return not error.sent
     return error.exception in ("StandbyException", "SafeModeException")
 
 
 def is_denied(error: WebHdfsRefusedError) -> bool:
-    """Whether access was refused; the NameNode answers 403 to much else, but then names the exception."""
+    """Whether access was refused. The NameNode also answers 403 to other failures, with their exception."""
     return error.exception in _DENIED or error.status == 401 or (not error.exception and error.status == 403)
 
 
@@ -67,35 +67,35 @@ def not_found(path: str) -> ObjectNotFoundError:
 
 
 def blocked(path: str, error: Exception) -> NameBlockedError:
-    """The error for a name that cannot be given."""
+    """The error for a name that cannot be created."""
     return NameBlockedError(
         f"{path!r} cannot be created.",
         cause=f"A directory has the name, or a file has the name of one of its directories: {error}",
-        fix="Find out what made it, and move it away.",
+        fix="Find out which program created it, and move it away.",
     )
 
 
 def unclear(path: str, cause: str, *, overwrite: bool) -> StorageError:
-    """The error for a rename of which it is not certain that it will never take place."""
+    """The error for a rename that may have taken place, or may take place later."""
     if overwrite:
         return StorageError(
-            f"Whether {path!r} was written cannot be told.", cause=cause, fix="Write it once more."
+            f"It is not known whether {path!r} was written.", cause=cause, fix="Write it again."
         )
     return AmbiguousWriteError(
-        f"Whether {path!r} was created cannot be told.", cause=cause, fix="Read it back."
+        f"It is not known whether {path!r} was created.", cause=cause, fix="Read it back."
     )
 
 
 def not_written(error: WebHdfsFailure, path: str) -> StorageError:
-    """The error of ours for a write of which it is certain that it did nothing, and will not."""
-    found = translated(error, path, "write")
-    if type(found) is not StorageError:
-        return found
-    return NotWrittenError(found.problem, cause=found.cause, fix=found.fix)
+    """The error for a write that certainly had no effect and will have none."""
+    error_of_write = translated(error, path, "write")
+    if type(error_of_write) is not StorageError:
+        return error_of_write
+    return NotWrittenError(error_of_write.problem, cause=error_of_write.cause, fix=error_of_write.fix)
 
 
 def translated(error: WebHdfsFailure, path: str, verb: str) -> StorageError:
-    """The error of ours for a request that failed and changed nothing."""
+    """The error for a request that failed and changed nothing."""
     if isinstance(error, WebHdfsRefusedError):
         if error.exception in ("ParentNotDirectoryException", "FileAlreadyExistsException"):
             return blocked(path, error)
@@ -108,9 +108,9 @@ def translated(error: WebHdfsFailure, path: str, verb: str) -> StorageError:
         if error.exception in _LIMITS and verb == "write":
             kind = StorageFullError if error.exception in _QUOTAS else WriteRefusedError
             return kind(
-                f"HDFS takes no object {path!r}.",
+                f"HDFS refused the object {path!r}.",
                 cause=str(error),
-                fix="Ask for a higher quota, or give the table another place.",
+                fix="Request a higher quota, or move the table to another location.",
             )
     return StorageError(
         f"Could not {verb} {path!r}.",

@@ -1,12 +1,12 @@
-"""How an object gets its name on HDFS, in one step, and what is known when that step has no answer.
+"""Publishing an object on HDFS in one step, and the outcome when that step has no answer.
 
-A file is written whole to a temporary name in the directory of its final one, then renamed by the NameNode:
-with `NONE` where nothing may be replaced (the NameNode decides the race), with `OVERWRITE` elsewhere.
+A complete file is written under a temporary name in the target's directory, then renamed by the NameNode:
+with `NONE` when nothing may be replaced (the NameNode decides the race), otherwise with `OVERWRITE`.
 
-What a rename without an answer did is found out by deleting the temporary name, which nobody else knows:
+The outcome of a rename without an answer is found by deleting the temporary name, which is unique:
 
-- there was a file: it was never renamed, and now never will be, even if the request arrives late. Certain.
-- there was none, or the deletion has no answer either: the object may exist, or may appear later.
+- The deletion removed a file: it was never renamed, and never will be, even if the request arrives late.
+- The deletion found no file, or the deletion has no answer either: the object may exist, or may appear later.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _FENCE_TRIES = 2
 
 
 class WebHdfsPublisher:
-    """Writes files of one HDFS and renames them; `path` is what errors call the object.
+    """Writes files of one HDFS and renames them. `path` is the name of the object in errors.
 
     Args:
         client: sends the requests.
-        uri: the table's, for errors.
+        uri: the table's URI, for errors.
     """
 
     def __init__(self, client: WebHdfsClient, *, uri: str) -> None:
@@ -46,11 +46,11 @@ class WebHdfsPublisher:
         self._uri = uri
 
     def write(self, target: str, path: str, body: bytes | Iterable[bytes], *, size_bytes: int) -> str:
-        """Write a new file beside the target: its temporary name. Two requests.
+        """Write a new file next to the target and return its temporary name. Two requests.
 
         Raises:
             NameBlockedError: a file has the name of one of the target's directories.
-            NotWrittenError: it failed; nothing is left, unless no NameNode can be reached to delete it.
+            NotWrittenError: the write failed; no file remains, unless it could not be deleted.
         """
         temporary = f"{target.rpartition('/')[0]}/{TEMPORARY_PREFIX}{uuid.uuid4()}"
         try:
@@ -64,17 +64,17 @@ class WebHdfsPublisher:
         return temporary
 
     def publish(self, temporary: str, target: str, path: str, *, overwrite: bool) -> None:
-        """Give a temporary file its final name, or delete it. One request, and one or two more on failure.
+        """Give a temporary file its final name, or delete it. One request; one or two more on failure.
 
         Raises:
-            ObjectExistsError: the name is taken, and may not be.
+            ObjectExistsError: the name is taken, and may not be replaced.
             NameBlockedError: a directory has the name.
-            AmbiguousWriteError: nothing may be replaced, and it is not certain that the file has not got its
-                name or will get it.
+            AmbiguousWriteError: nothing may be replaced, and it is not certain that the file does not have
+                its final name and never will.
             StorePermissionError: refused.
             UnsafeStoreError: the server does not know the options of a rename.
-            NotWrittenError: certain that nothing happened.
-            StorageError: with `overwrite`, not certain, as the text says.
+            NotWrittenError: the rename certainly did not happen.
+            StorageError: with `overwrite`, the outcome is not certain, as the message states.
         """
         try:
             knows_options = self._client.rename(temporary, target, overwrite=overwrite)
@@ -84,11 +84,11 @@ class WebHdfsPublisher:
             return
         if self._never_renamed(temporary) or overwrite:
             raise UnsafeStoreError(
-                f"The server of {self._uri!r} does not know the options of a rename.",
-                cause="Without them an object cannot be replaced in one step, nor be told from a directory.",
-                fix="Name a NameNode in the option 'webhdfs_endpoint', not HttpFS.",
+                f"The server of {self._uri!r} does not support the options of a rename.",
+                cause="Without them an object cannot be replaced in one step.",
+                fix="Set the option 'webhdfs_endpoint' to a NameNode, not to HttpFS.",
             )
-        raise unclear(path, "The server answers otherwise than a NameNode.", overwrite=False)
+        raise unclear(path, "The response differs from a NameNode's.", overwrite=False)
 
     def _failed(
         self, error: WebHdfsFailure, temporary: str, target: str, path: str, *, overwrite: bool
@@ -106,7 +106,7 @@ class WebHdfsPublisher:
         return unclear(path, str(error), overwrite=overwrite)
 
     def _never_renamed(self, temporary: str) -> bool:
-        """Delete the temporary name: whether it is certain that it was not renamed and never will be."""
+        """Delete the temporary name. Returns whether the file certainly never gets its final name."""
         try:
             return self._client.delete(temporary, tries=_FENCE_TRIES)
         except FAILURES:

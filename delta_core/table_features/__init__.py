@@ -1,1 +1,1 @@
-"""Which table features and properties exist and what this library does with each."""
+"""The table features and table properties, and how this library supports each of them."""

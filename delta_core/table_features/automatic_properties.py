@@ -1,9 +1,10 @@
-"""Properties that a table gets by itself when a feature begins to be supported or is turned on.
+"""Table properties that are set automatically when a feature is added to the protocol or enabled.
 
-PROTOCOL.md, "Row Tracking", "Iceberg Compatibility V1", "Iceberg Compatibility V2". A user who turns on
-Iceberg compatibility has not thought of column mapping, and hidden columns need names that no column of the
-table ever had. The highest column id belongs to column mapping's own assignment, and when commits began to
-have their time is known only when the commit is written: both are not here.
+PROTOCOL.md, "Row Tracking", "Iceberg Compatibility V1", "Iceberg Compatibility V2". Iceberg compatibility
+needs column mapping, which the user may not have enabled. Hidden columns need names that no column of the
+table ever had. Two automatic properties are set elsewhere: the assignment of column mapping sets the highest
+column id, and the enablement version and time of in-commit timestamps are only known when the commit is
+written.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ def automatic_properties(
     is_new: bool,
     fresh_name: Callable[[], str] = lambda: str(uuid4()),
 ) -> dict[str, str]:
-    """What is added to a table's properties; empty when nothing is missing.
+    """The table properties to add; empty when none is missing.
 
     Args:
-        features: those that the table will support.
-        configuration: the properties that it will have, those that the user gives among them.
-        is_new: whether the table is being created. The columns of one that exists are mapped only by whoever
-            asks for it, since that changes what its files mean.
-        fresh_name: makes a name that nobody has.
+        features: the features that the table will support.
+        configuration: the table's new properties, including those that the user sets.
+        is_new: whether the table is being created. An existing table gets column mapping only on request,
+            because that changes how its files are read.
+        fresh_name: generates a unique name.
 
     Returns:
-        Only properties that `configuration` lacks: what was given stays, right or wrong.
+        Only properties that `configuration` lacks: existing values stay, whether they are valid or not.
     """
     added: dict[str, str] = {}
     compatible = any(

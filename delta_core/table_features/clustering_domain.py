@@ -1,9 +1,9 @@
-"""The metadata domain that says by which columns a table is clustered (PROTOCOL.md, "Clustered Table").
+"""The metadata domain with the clustering columns of a table (PROTOCOL.md, "Clustered Table").
 
-Its configuration is JSON with `clusteringColumns`. The protocol's example writes each column as one name;
-engines that cluster by nested columns write each as the list of names on the way to it, and read no other
-form. Both are read here, and the second is written: it alone tells a nested column from one with a dot in its
-name. Names are physical where columns are mapped.
+Its configuration is JSON with `clusteringColumns`. The protocol's example has each column as one name.
+Engines that support nested clustering columns write each column as a list of names from the top level, and
+read no other form. This module reads both forms and writes the list, because only the list distinguishes a
+nested column from a column with a dot in its name. Names are physical where columns are mapped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from delta_core.table_features.stats_leaves import parse_column_list
 
 DOMAIN = "delta.clustering"
 MAX_COLUMNS = 4
-"""Other engines refuse a table that is clustered by more: nearness in many columns is nearness in none."""
+"""Other engines refuse a table with more clustering columns; more columns make the clustering useless."""
 _COLUMNS_KEY = "clusteringColumns"
 _NAME_KEY = "domainName"
 _PHYSICAL_KEY = "delta.columnMapping.physicalName"
@@ -42,11 +42,11 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringColumns:
-    """By which columns a table is clustered.
+    """The clustering columns of a table.
 
     Attributes:
-        columns: paths of physical names, in their order; none where the table is clustered by nothing.
-        other: what else the domain holds, which is kept when it is written again.
+        columns: paths of physical names, in order; empty where the table is clustered by no columns.
+        other: the domain's other entries, which are preserved when it is written.
     """
 
     columns: tuple[Path, ...]
@@ -57,30 +57,30 @@ class ClusteringColumns:
         """The columns in a domain's configuration.
 
         Raises:
-            InvalidTableError: it is not JSON, or holds no list of columns.
+            InvalidTableError: the configuration is not JSON, or has no list of columns.
         """
         try:
             document = json.loads(configuration)
         except (ValueError, RecursionError) as error:
-            raise _invalid(configuration, f"it is not JSON: {error}") from error
+            raise _invalid(configuration, f"It is not JSON: {error}.") from error
         if not isinstance(document, dict) or not isinstance(document.get(_COLUMNS_KEY), list):
-            raise _invalid(configuration, f"it has no list {_COLUMNS_KEY}")
+            raise _invalid(configuration, f"It has no list {_COLUMNS_KEY}.")
         paths: list[Path] = []
         for entry in document[_COLUMNS_KEY]:
             path = [entry] if isinstance(entry, str) else entry
             if not isinstance(path, list) or not path or not all(isinstance(n, str) and n for n in path):
-                raise _invalid(configuration, f"{entry!r} is no column")
+                raise _invalid(configuration, f"The entry {entry!r} is not a column.")
             paths.append(tuple(path))
         if len(set(paths)) != len(paths):
-            raise _invalid(configuration, "a column is named twice")
+            raise _invalid(configuration, "A column is listed twice.")
         other = {key: value for key, value in document.items() if key not in (_COLUMNS_KEY, _NAME_KEY)}
         return cls(columns=tuple(paths), other=other)
 
     @classmethod
     def of_domains(cls, domains: Mapping[str, DomainMetadata]) -> ClusteringColumns | None:
-        """The columns of a table; None where it has no such domain. Raises as `parse`."""
-        found = domains.get(DOMAIN)
-        return None if found is None or found.removed else cls.parse(found.configuration)
+        """The columns of a table; None where it does not have the domain. Raises as `parse`."""
+        domain = domains.get(DOMAIN)
+        return None if domain is None or domain.removed else cls.parse(domain.configuration)
 
     @classmethod
     def choose(
@@ -90,36 +90,36 @@ class ClusteringColumns:
         *,
         partition_columns: Iterable[str] = (),
     ) -> ClusteringColumns:
-        """The columns that a user names, once they are known to be fit.
+        """The clustering columns that a user specifies, after validation.
 
         Args:
-            schema: the table's schema, with column mapping's names where columns are mapped.
-            columns: each one a name, or the path to a nested one; logical names, in any case.
-            partition_columns: of the table, which then must have none.
+            schema: the table's schema, with physical names where columns are mapped.
+            columns: each a name, or the path of a nested column; logical names, in any case.
+            partition_columns: the table's partition columns, which must be empty.
 
         Raises:
-            SchemaError: no such column, one named twice, one without bounds in its statistics, more than
-                MAX_COLUMNS, or a table that is partitioned.
-            ConfigurationError: the columns are no list.
+            SchemaError: a column does not exist, is listed twice, or has no minimum and maximum in its
+                statistics; more than MAX_COLUMNS columns; or the table is partitioned.
+            ConfigurationError: the columns are not a list.
         """
         if not isinstance(columns, Sequence):
             raise ConfigurationError(
-                f"{columns!r} are no clustering columns.",
-                cause="Columns go by their names or paths.",
-                fix="Pass a list of them.",
+                f"{columns!r} is not a list of clustering columns.",
+                cause="Clustering columns are specified by their names or paths.",
+                fix="Pass a list of names or paths.",
             )
         if len(columns) > MAX_COLUMNS:
             raise SchemaError(
-                f"A table is not clustered by {len(columns)} columns.",
-                cause=f"There can be {MAX_COLUMNS}.",
-                fix="Choose those that most queries filter by.",
+                f"A table cannot be clustered by {len(columns)} columns.",
+                cause=f"The maximum is {MAX_COLUMNS}.",
+                fix="Choose the columns that most queries filter by.",
             )
         partitioned = tuple(partition_columns)
         if partitioned:
             raise SchemaError(
-                "A partitioned table is not clustered.",
+                "A partitioned table cannot be clustered.",
                 cause=f"It is partitioned by {', '.join(partitioned)}.",
-                fix="Choose one of the two for a new table.",
+                fix="Choose either partitioning or clustering for a new table.",
             )
         chosen: list[Path] = []
         for column in columns:
@@ -127,13 +127,14 @@ class ClusteringColumns:
             path = tuple(str(item.metadata.get(_PHYSICAL_KEY, item.name)) for item in fields)
             if path in chosen:
                 raise SchemaError(
-                    f"The column {shown([item.name for item in fields])} is named twice.", fix="Name it once."
+                    f"The column {shown([item.name for item in fields])} is listed twice.",
+                    fix="List it once.",
                 )
             chosen.append(path)
         return cls(columns=tuple(chosen))
 
     def render(self) -> str:
-        """The domain's configuration; unknown entries follow as they were."""
+        """The domain's configuration; unknown entries are preserved."""
         return json.dumps(
             {_COLUMNS_KEY: [list(path) for path in self.columns], _NAME_KEY: DOMAIN, **self.other},
             separators=(",", ":"),
@@ -145,22 +146,22 @@ class ClusteringColumns:
         return DomainMetadata(domain=DOMAIN, configuration=self.render())
 
     def logical(self, schema: StructType) -> tuple[Path, ...]:
-        """The columns by the schema's own names.
+        """The columns by their logical names.
 
         Raises:
-            InvalidTableError: the schema has no such column.
+            InvalidTableError: a column is not in the schema.
         """
         return tuple(self._logical(schema, path) for path in self.columns)
 
     def names(self, schema: StructType) -> list[str]:
-        """The columns for messages: as `logical` has them, or by their physical names where it fails."""
+        """The columns for messages: by logical names, or by physical names where the schema lacks one."""
         try:
             return [shown(path) for path in self.logical(schema)]
         except InvalidTableError:
             return [shown(path) for path in self.columns]
 
     def uses(self, physical_path: Sequence[str]) -> bool:
-        """Whether the table is clustered by the column or by one within it, so that it cannot be dropped."""
+        """Whether the column contains or is a clustering column, so that it cannot be dropped."""
         prefix = tuple(physical_path)
         return any(path[: len(prefix)] == prefix for path in self.columns)
 
@@ -168,29 +169,29 @@ class ClusteringColumns:
         names: list[str] = []
         struct: object = schema
         for physical in path:
-            found = None
+            same = None
             if isinstance(struct, StructType):
-                found = next((item for item in struct if _physical(item) == physical), None)
-            if found is None:
+                same = next((item for item in struct if _physical(item) == physical), None)
+            if same is None:
                 raise InvalidTableError(
-                    f"The table is clustered by {shown(path)}, which its schema does not have.",
-                    cause=f"The metadata domain {DOMAIN} names it.",
-                    fix="Set the clustering columns anew with DeltaTable.alter.cluster_by.",
+                    f"The table is clustered by {shown(path)}, which is not in its schema.",
+                    cause=f"The metadata domain {DOMAIN} refers to it.",
+                    fix="Set the clustering columns again with DeltaTable.alter.cluster_by.",
                 )
-            names.append(found.name)
-            struct = found.data_type
+            names.append(same.name)
+            struct = same.data_type
         return tuple(names)
 
 
 def require_statistics(
     clustering: ClusteringColumns, schema: StructType, configuration: Mapping[str, str]
 ) -> None:
-    """Refuse a table whose own list of columns with statistics leaves a clustering column out.
+    """Refuse a table whose list of columns with statistics lacks a clustering column.
 
-    The number of columns does not matter: clustering columns get statistics besides.
+    The number of indexed columns does not matter: clustering columns always get statistics in addition.
 
     Raises:
-        ConfigurationError: `delta.dataSkippingStatsColumns` leaves one out.
+        ConfigurationError: `delta.dataSkippingStatsColumns` lacks a clustering column.
     """
     named = configuration.get(STATS_COLUMNS_KEY)
     if named is None:
@@ -201,8 +202,8 @@ def require_statistics(
         if not any(folded[: len(known)] == known for known in listed):
             raise ConfigurationError(
                 f"The table cannot be clustered by {shown(path)}: it would have no statistics.",
-                cause=f"{STATS_COLUMNS_KEY} is {named!r}, which leaves it out.",
-                fix="Name the column there, too.",
+                cause=f"{STATS_COLUMNS_KEY} is {named!r}, which does not contain the column.",
+                fix=f"Add the column to {STATS_COLUMNS_KEY}.",
             )
 
 
@@ -211,9 +212,9 @@ def _named(column: object) -> tuple[str, ...]:
     if isinstance(path, Sequence) and all(isinstance(name, str) for name in path):
         return tuple(path)
     raise SchemaError(
-        f"{column!r} names no column to cluster by.",
+        f"{column!r} is not a clustering column.",
         cause=f"It is of type {type(column).__name__}.",
-        fix="Name a column, or the path to a nested one as a list of names.",
+        fix="Pass the name of a column, or the path of a nested column as a list of names.",
     )
 
 
@@ -222,26 +223,26 @@ def _physical(item: StructField) -> str:
 
 
 def _resolve(schema: StructType, path: Sequence[str]) -> list[StructField]:
-    """The fields on the way to a column that can be clustered by."""
+    """The fields on the path to a column that is allowed as a clustering column."""
     fields: list[StructField] = []
     struct: object = schema
     for name in path:
-        found = struct.find(name) if isinstance(struct, StructType) else None
-        if found is None:
+        item = struct.find(name) if isinstance(struct, StructType) else None
+        if item is None:
             raise SchemaError(
-                f"There is no column {shown(path)} to cluster by.",
-                fix="Name a column of the table, a nested one by its path.",
+                f"The clustering column {shown(path)} does not exist.",
+                fix="Name a column of the table, or a nested column by its path.",
             )
-        fields.append(found)
-        struct = found.data_type
+        fields.append(item)
+        struct = item.data_type
     if not fields:
-        raise SchemaError("A clustering column has a name.", fix="Name a column of the table.")
+        raise SchemaError("The name of a clustering column is empty.", fix="Name a column of the table.")
     kind = fields[-1].data_type
     if isinstance(kind, StructType | ArrayType | MapType) or kind in _WITHOUT_BOUNDS:
         raise SchemaError(
             f"The table cannot be clustered by {shown(path)}.",
-            cause=f"Its type is {kind}, and files have no least and greatest value of such a column.",
-            fix="Choose a column of numbers, text, dates or times.",
+            cause=f"Its type is {kind}, for which file statistics have no minimum and maximum.",
+            fix="Choose a column of numbers, strings, dates or timestamps.",
         )
     return fields
 
@@ -249,6 +250,6 @@ def _resolve(schema: StructType, path: Sequence[str]) -> list[StructField]:
 def _invalid(configuration: str, cause: str) -> InvalidTableError:
     return InvalidTableError(
         f"The metadata domain {DOMAIN} cannot be read.",
-        cause=f"{cause}: {configuration[:200]}",
-        fix="Set the clustering columns anew with DeltaTable.alter.cluster_by.",
+        cause=f"{cause} The configuration is {configuration[:200]}.",
+        fix="Set the clustering columns again with DeltaTable.alter.cluster_by.",
     )

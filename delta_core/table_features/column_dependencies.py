@@ -1,8 +1,8 @@
-"""Which columns the expressions of a table name: CHECK constraints, invariants, generated columns.
+"""The columns that the expressions of a table refer to: CHECK constraints, invariants, generated columns.
 
-An expression that is understood here names what its columns are. Any other, which only another engine
-evaluates, counts as naming every column whose name stands in it: a change is refused once too often rather
-than an expression left behind that no longer holds.
+A supported expression is parsed to find its columns. Any other expression, which only another engine can
+evaluate, counts as referring to every column whose name occurs in it: refusing a change unnecessarily is
+better than leaving an expression that is no longer valid.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _CONSTRAINT_PREFIX = "delta.constraints."
 def column_uses(
     schema: StructType, configuration: Mapping[str, str], *, clustering_columns: Iterable[Path] = ()
 ) -> tuple[ColumnUse, ...]:
-    """All uses of a table's columns that a change of columns must look at.
+    """All uses of a table's columns that a change of columns must check.
 
     Args:
         schema: the table's schema.
         configuration: the table's `metaData.configuration`.
-        clustering_columns: by logical names; the domain `delta.clustering` has physical ones.
+        clustering_columns: by logical names; the domain `delta.clustering` has physical names.
     """
-    found = [
+    uses = [
         ColumnUse(kind=UseKind.CHECK, name=key[len(_CONSTRAINT_PREFIX) :], path=path)
         for key, text in sorted(configuration.items())
         if key.lower().startswith(_CONSTRAINT_PREFIX)
@@ -42,15 +42,15 @@ def column_uses(
     for owner, field in walk_fields(schema):
         for kind, text in _expressions(field):
             paths = named_columns(text, schema)
-            found += [ColumnUse(kind=kind, name=shown(owner), path=path, owner=owner) for path in paths]
-    found += [ColumnUse(kind=UseKind.CLUSTERING, name=shown(p), path=p) for p in clustering_columns]
-    return tuple(found)
+            uses += [ColumnUse(kind=kind, name=shown(owner), path=path, owner=owner) for path in paths]
+    uses += [ColumnUse(kind=UseKind.CLUSTERING, name=shown(p), path=p) for p in clustering_columns]
+    return tuple(uses)
 
 
 def named_columns(text: str, schema: StructType) -> frozenset[Path]:
-    """The columns that SQL text names, as it spells them; at least these, where it is not understood.
+    """The columns that SQL text refers to, as it spells them; a superset where the SQL is not supported.
 
-    Of what is in an array or map, the array or map counts: `items.price` reads all of `items`.
+    A reference into an array or map counts for the array or map: `items.price` reads all of `items`.
     """
     try:
         paths = referenced_columns(parse_stored(text, schema))
@@ -79,7 +79,7 @@ def _expressions(field: StructField) -> Iterator[tuple[UseKind, str]]:
 
 
 def _invariant_string(raw: object) -> str:
-    """The SQL of an invariant; what cannot be read is taken as if all of it were SQL."""
+    """The SQL of an invariant; an unreadable invariant is treated as SQL as a whole."""
     try:
         document = orjson.loads(raw) if isinstance(raw, str) else raw
         return str(document["expression"]["expression"])  # type: ignore[index]

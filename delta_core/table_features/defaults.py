@@ -1,10 +1,10 @@
 """Defaults of columns (PROTOCOL.md, "Default Columns").
 
-A row that has no value for a column gets its default; one whose value is null keeps the null. Rows that the
-table has already never get it, which is why a column is not added with a default: it is set afterwards.
+A row without a value for a column gets the column's default; an explicit null stays null. Existing rows never
+get the default, so a column cannot be added with one: the default is set after the column was added.
 
-A default is a constant expression, or one of the time of the statement: `current_timestamp()`, `now()`,
-`current_date()`, `curdate()`, `localtimestamp()`, in UTC. All rows of one write get the same time.
+A default is a constant expression, or a function of the statement's time in UTC: `current_timestamp()`,
+`now()`, `current_date()`, `curdate()`, `localtimestamp()`. All rows of one write get the same time.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class ColumnDefault:
     """The default of a column.
 
     Attributes:
-        name: the column's.
+        name: the column's name.
         data_type: the column's type.
-        text: the expression as the table has it.
+        text: the expression as stored in the table.
     """
 
     name: str
@@ -70,58 +70,58 @@ class ColumnDefault:
         return replace_words(self.text, _time_at(0)) == self.text
 
     def value(self, *, now_ms: int) -> pa.Scalar:
-        """The value for rows of one write.
+        """The value for the rows of one write.
 
         Args:
             now_ms: the time of the write, as milliseconds since 1970 in UTC.
 
         Returns:
-            Of the column's Arrow type; null where the default is.
+            A scalar of the column's Arrow type; null where the default is null.
 
         Raises:
-            ExpressionError: the text is nothing that is understood here, such as a function that is not
-                known, or its value does not fit the column.
+            ExpressionError: the expression is not supported, for example because of an unknown function, or
+                its value does not fit the column.
         """
         try:
             expression = parse_value(replace_words(self.text, _time_at(now_ms)), _NO_COLUMNS)
-            found = type_of(expression, _NO_COLUMNS)
+            data_type = type_of(expression, _NO_COLUMNS)
         except ExpressionError as error:
-            raise self._error(f"{error.problem}. {error.cause}") from error
-        if found == VOID:
+            raise self._error(f"{error.problem.rstrip('.')}. {error.cause}") from error
+        if data_type == VOID:
             return pa.scalar(None, type_to_arrow(self.data_type))
-        if not _assignable(found, self.data_type):
-            raise self._error(f"It is of type {found}, the column of type {self.data_type}")
-        return self._converted(expression, found)
+        if not _assignable(data_type, self.data_type):
+            raise self._error(f"It is of type {data_type}, and the column is of type {self.data_type}.")
+        return self._converted(expression, data_type)
 
-    def _converted(self, expression: Expression, found: DataType) -> pa.Scalar:
-        if found == self.data_type:
+    def _converted(self, expression: Expression, data_type: DataType) -> pa.Scalar:
+        if data_type == self.data_type:
             return self._evaluated(expression)
         cast = resolve(Cast(expression, self.data_type), _NO_COLUMNS)
         value = self._evaluated(cast)
         if self.data_type in FLOATING:
             before = self._evaluated(expression).as_py()
-            kept = value.as_py() is None or not math.isfinite(before) or math.isfinite(value.as_py())
+            fits = value.as_py() is None or not math.isfinite(before) or math.isfinite(value.as_py())
         elif is_numeric(self.data_type):
             same = Comparison(ComparisonOperator.EQ_NULL_SAFE, expression, cast)
-            kept = self._evaluated(resolve(same, _NO_COLUMNS)).as_py()
+            fits = self._evaluated(resolve(same, _NO_COLUMNS)).as_py()
         else:
-            kept = True
-        if not kept:
-            raise self._error(f"The column is of type {self.data_type}, which does not hold the value")
+            fits = True
+        if not fits:
+            raise self._error(f"The column is of type {self.data_type}, which cannot represent the value.")
         return value
 
     def _evaluated(self, expression: Expression) -> pa.Scalar:
         try:
             return evaluate(expression, pa.table({"row": [0]}))[0]
         except ExpressionError as error:
-            raise self._error(f"{error.problem}. {error.cause}") from error
+            raise self._error(f"{error.problem.rstrip('.')}. {error.cause}") from error
 
     def _error(self, cause: str) -> ExpressionError:
         return ExpressionError(
-            f"Column {self.name} cannot have the default {self.text}",
+            f"Column {self.name} cannot have the default {self.text}.",
             cause=cause,
-            fix="Use a constant of the column's type, texts in single quotes such as 'new', or "
-            "current_timestamp() or current_date()",
+            fix="Use a constant of the column's type, with strings in single quotes such as 'new', or "
+            "current_timestamp() or current_date().",
         )
 
 
@@ -129,17 +129,18 @@ def column_defaults(schema: StructType) -> tuple[ColumnDefault, ...]:
     """The defaults of a table's columns, in the schema's order; not parsed, since most writes need none.
 
     Raises:
-        SchemaError: a default is no text.
+        SchemaError: a default is not a string.
     """
     return tuple(_default_of(field) for field in schema if CURRENT_DEFAULT_KEY in field.metadata)
 
 
 def set_default(schema: StructType, column: Sequence[str], text: str) -> StructType:
-    """The schema with a default for a column, for rows that come later.
+    """Set the default of a column, for later rows.
 
     Raises:
-        SchemaEvolutionError: no such column.
-        SchemaError: a column that cannot have one: nested, generated, identity, or a variant, but for null.
+        SchemaEvolutionError: the column does not exist.
+        SchemaError: the column cannot have a default: it is nested, generated, an identity column, or a
+            variant column with another default than null.
         ExpressionError: see `ColumnDefault.value`.
     """
     path = find_path(schema, column)
@@ -153,17 +154,17 @@ def set_default(schema: StructType, column: Sequence[str], text: str) -> StructT
 
 
 def drop_default(schema: StructType, column: Sequence[str]) -> StructType:
-    """The schema without a default for a column; one that has none stays as it is.
+    """Remove the default of a column; a column without a default stays unchanged.
 
     Raises:
-        SchemaEvolutionError: no such column.
+        SchemaEvolutionError: the column does not exist.
     """
     keys = (CURRENT_DEFAULT_KEY, EXISTS_DEFAULT_KEY)
     return update_field(schema, column, lambda field: without_metadata(field, keys))
 
 
 def validate_defaults(schema: StructType) -> None:
-    """Check the defaults of a table that is created, or whose schema changes.
+    """Check the defaults of a new table, or of a table whose schema changes.
 
     Raises:
         SchemaError, ExpressionError: see `set_default`.
@@ -175,18 +176,18 @@ def validate_defaults(schema: StructType) -> None:
 
 def _validate(path: Path, field: StructField) -> None:
     if len(path) > 1:
-        raise _invalid(path, "It lies within another column")
+        raise _invalid(path, "It is within another column.")
     if GENERATION_KEY in field.metadata or is_identity(field):
-        raise _invalid(path, "Its values are computed otherwise")
+        raise _invalid(path, "Its values are generated.")
     value = _default_of(field).value(now_ms=_SOME_TIME_MS)
     if not value.is_valid and not field.nullable:
-        raise _invalid(path, "The column is NOT NULL, and the default null")
+        raise _invalid(path, "The column is NOT NULL, and the default is null.")
 
 
 def _default_of(field: StructField) -> ColumnDefault:
     text: Any = field.metadata[CURRENT_DEFAULT_KEY]
     if not isinstance(text, str):
-        raise _invalid((field.name,), f"{CURRENT_DEFAULT_KEY} is {text!r}, not text")
+        raise _invalid((field.name,), f"{CURRENT_DEFAULT_KEY} is {text!r}, which is not a string.")
     return ColumnDefault(name=field.name, data_type=field.data_type, text=text)
 
 
@@ -205,22 +206,22 @@ def _time_at(now_ms: int) -> Callable[[Word], str | None]:
     return constant
 
 
-def _assignable(found: DataType, wanted: DataType) -> bool:
-    """Whether Spark stores a constant of one type in a column of another, in its ANSI way."""
-    if VARIANT in (found, wanted):
+def _assignable(source: DataType, target: DataType) -> bool:
+    """Whether Spark's ANSI store assignment allows a constant of one type in a column of another."""
+    if VARIANT in (source, target):
         return False
-    if found == wanted:
+    if source == target:
         return True
-    if is_numeric(found) and is_numeric(wanted):
+    if is_numeric(source) and is_numeric(target):
         return True
-    if found in DATETIMES and wanted in DATETIMES:
+    if source in DATETIMES and target in DATETIMES:
         return True
-    return wanted == STRING and (found == BOOLEAN or is_numeric(found) or found in DATETIMES)
+    return target == STRING and (source == BOOLEAN or is_numeric(source) or source in DATETIMES)
 
 
 def _invalid(path: Path, cause: str) -> SchemaError:
     return SchemaError(
-        f"Column {shown(path)} cannot have a default",
+        f"Column {shown(path)} cannot have a default.",
         cause=cause,
-        fix="Give defaults to top-level columns that are neither generated nor identity columns",
+        fix="Only set defaults of top-level columns that are neither generated nor identity columns.",
     )

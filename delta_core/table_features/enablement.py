@@ -1,11 +1,12 @@
-"""From a table's definition to the features that it needs, and to the lowest protocol that has them.
+"""The features that a table definition needs, and the lowest protocol that supports them.
 
-PROTOCOL.md, "Table Features", "Active Features". A schema or a property that only some writers respect asks
-for a feature; two families of property ask for the protocol itself and are no part of the table:
-`delta.feature.<name> = supported` names a feature, `delta.minReaderVersion` and `delta.minWriterVersion` name
-versions. Low versions keep a table open to more clients, so nothing is added that is not asked for.
+PROTOCOL.md, "Table Features", "Active Features". A feature is needed when a schema element or a table
+property depends on it. Two kinds of properties request the protocol directly and are not stored in the table:
+`delta.feature.<name> = supported` requests a feature, and `delta.minReaderVersion` and
+`delta.minWriterVersion` request versions. Low versions keep a table accessible to more clients, so only
+requested features are added.
 
-Pure, and without requests.
+Pure functions, without requests.
 """
 
 from __future__ import annotations
@@ -67,11 +68,11 @@ def _column_metadata(key: str) -> Probe:
     return lambda schema, _: any(key in field.metadata for field in _fields(schema))
 
 
-def _type(wanted: DataType) -> Probe:
-    return lambda schema, _: any(found == wanted for found in types_within(schema))
+def _type(data_type: DataType) -> Probe:
+    return lambda schema, _: any(part == data_type for part in types_within(schema))
 
 
-_ASKED_FOR_BY: tuple[tuple[str, Probe], ...] = (
+_NEEDED_BY: tuple[tuple[str, Probe], ...] = (
     ("appendOnly", _flag("delta.appendOnly")),
     ("invariants", _column_metadata("delta.invariants")),
     ("invariants", lambda schema, _: any(not field.nullable for field in _struct_fields(schema))),
@@ -89,7 +90,7 @@ _ASKED_FOR_BY: tuple[tuple[str, Probe], ...] = (
     ("allowColumnDefaults", _column_metadata("CURRENT_DEFAULT")),
     ("icebergCompatV1", _flag("delta.enableIcebergCompatV1")),
     ("icebergCompatV2", _flag("delta.enableIcebergCompatV2")),
-    # Not known as a feature here, so it is refused by its name.
+    # Not a known feature here, so a request for it is refused with its name.
     ("icebergCompatV3", _flag("delta.enableIcebergCompatV3")),
     ("materializePartitionColumns", _flag("delta.enableMaterializePartitionColumnsFeature")),
     ("typeWidening", _flag("delta.enableTypeWidening")),
@@ -97,22 +98,22 @@ _ASKED_FOR_BY: tuple[tuple[str, Probe], ...] = (
     ("variantType", _type(VARIANT)),
     ("variantShredding", _flag("delta.enableVariantShredding")),
 )
-"""What asks for each feature. Those that nothing here asks for are asked for by name alone, by the operation
-that needs them, or by a feature that requires them."""
+"""The schema elements and properties that need each feature. Features that are not listed are only added by
+name, by the operation that needs them, or as requirements of other features."""
 
 _PREVIEWS = frozenset(name for name in FEATURES if name.endswith("-preview"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolRequest:
-    """What the given properties ask of the protocol by name, apart from those that the table keeps.
+    """Explicit requests for the protocol in the given properties, and the properties to store.
 
     Attributes:
-        features: named with `delta.feature.<name>`, in the protocol's spelling.
-        reader_version: `delta.minReaderVersion`; None when it is not given.
-        writer_version: `delta.minWriterVersion`; None when it is not given.
-        properties: the other ones, which are stored with the table.
-        clusters: whether the commit says by which columns the table is clustered.
+        features: features from `delta.feature.<name>`, in the protocol's spelling.
+        reader_version: `delta.minReaderVersion`; None when it is absent.
+        writer_version: `delta.minWriterVersion`; None when it is absent.
+        properties: the other properties, which are stored with the table.
+        clusters: whether the commit sets clustering columns.
     """
 
     features: frozenset[str] = frozenset()
@@ -123,11 +124,12 @@ class ProtocolRequest:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> ProtocolRequest:
-        """Sort the properties that a user gives.
+        """Separate requests for the protocol from the other properties that a user sets.
 
         Raises:
             InvalidTablePropertyError: a name or value that `property_strings` refuses, a version that the
-                protocol does not have, versions that do not go together, or a feature with another value than `supported`.
+                protocol does not have, incompatible versions, or a feature with another value than
+                `supported`.
             UnsupportedTableFeatureError: a feature that is not known.
         """
         features: set[str] = set()
@@ -146,7 +148,7 @@ class ProtocolRequest:
         if (reader or 1) >= FEATURE_READER_VERSION and (writer or 1) < FEATURE_WRITER_VERSION:
             raise InvalidTablePropertyError(
                 f"{MIN_READER_VERSION} is {reader}, and {MIN_WRITER_VERSION} is below 7.",
-                cause="Features are listed for readers only where they are listed for writers.",
+                cause="The protocol can list reader features only when it also lists writer features.",
                 fix=f"Set {MIN_WRITER_VERSION} to {FEATURE_WRITER_VERSION}, or name the features instead.",
             )
         return cls(
@@ -158,45 +160,45 @@ class ProtocolRequest:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is asked of the protocol."""
+        """Whether the protocol is not requested explicitly."""
         return not self.features and self.reader_version is None and self.writer_version is None
 
     def is_met_by(self, protocol: Protocol) -> bool:
-        """Whether the protocol has all of it already."""
+        """Whether the protocol already satisfies the requests."""
         return protocol == _requested(protocol, self)
 
 
 def property_strings(given: Mapping[str, object]) -> dict[str, str]:
-    """Table properties as texts, from what a Python program writes: True and False, numbers, NumPy's too.
+    """Table properties as strings, from Python values: str, True and False, numbers, also NumPy's.
 
     Raises:
-        InvalidTablePropertyError: they are no mapping, a name is no text, or a value is nothing of these, or
-            no text of Unicode.
+        InvalidTablePropertyError: the properties are not a mapping, a name is not a string, or a value is of
+            another type or is not valid Unicode.
     """
     if not isinstance(given, Mapping):
         raise InvalidTablePropertyError(
-            f"{given!r} are no table properties.",
+            f"{given!r} is not a mapping of table properties.",
             cause=f"It is of type {type(given).__name__}.",
             fix="Pass names and values, such as {'delta.appendOnly': 'true'}.",
         )
-    found: dict[str, str] = {}
+    strings: dict[str, str] = {}
     for key, value in given.items():
-        text = value_string(value)
-        if not isinstance(key, str) or text is None:
+        string = value_string(value)
+        if not isinstance(key, str) or string is None:
             raise InvalidTablePropertyError(
                 f"The table property {key!r} cannot be {value!r}.",
-                cause="Names of table properties are texts, their values texts, numbers, True or False.",
-                fix="Pass a text, such as 'true' or '10'.",
+                cause="Names of table properties are strings. Values are strings, numbers, True or False.",
+                fix="Pass a string, such as 'true' or '10'.",
             )
-        _require_unicode(key, text)
-        found[key] = text
-    return found
+        _require_unicode(key, string)
+        strings[key] = string
+    return strings
 
 
 def needed_features(schema: StructType, configuration: Mapping[str, str]) -> frozenset[str]:
-    """The features that the schema and the stored properties ask for, and those that they require."""
-    asked = {name for name, probe in _ASKED_FOR_BY if probe(schema, configuration)}
-    return with_dependencies(asked)
+    """The features that the schema and the stored properties need, and the features that these require."""
+    needed = {name for name, probe in _NEEDED_BY if probe(schema, configuration)}
+    return with_dependencies(needed)
 
 
 def protocol_for(
@@ -211,27 +213,31 @@ def protocol_for(
     Args:
         schema: the table's schema.
         configuration: the properties that are stored with the table.
-        current: the table's protocol; None for a new table, which starts at versions 1 and 2 unless others
-            are asked for.
-        request: what else was asked of the protocol, by name.
+        current: the table's protocol; None for a new table, which starts at versions 1 and 2 unless other
+            versions are requested.
+        request: explicit requests for the protocol.
     """
-    asked = ProtocolRequest(properties={}) if request is None else request
-    needed = needed_features(schema, configuration) | asked.features
+    requested = ProtocolRequest(properties={}) if request is None else request
+    needed = needed_features(schema, configuration) | requested.features
     if current is None:
-        return new_protocol(needed, reader_version=asked.reader_version, writer_version=asked.writer_version)
-    return with_features(_requested(current, asked), _without_early_names(needed, current))
+        return new_protocol(
+            needed, reader_version=requested.reader_version, writer_version=requested.writer_version
+        )
+    return with_features(_requested(current, requested), _without_early_names(needed, current))
 
 
 def evolved_protocol(
     current: Protocol, configuration: Mapping[str, str], *, before: StructType, after: StructType
 ) -> Protocol:
-    """The protocol of a table whose schema a write changes, never below the current one.
+    """The protocol of a table whose schema is changed by a write, never below the current protocol.
 
-    What the table asked for before without listing it has been ignored so far, as the protocol wants, and
-    goes on being ignored where it is not written: a write of rows turns nothing on that nobody asked for.
+    The old definition may need features that the protocol does not list. The protocol requires to ignore
+    them,
+    and features that are not supported for writing stay ignored: a write of rows does not enable anything
+    that was not requested.
 
     Raises:
-        UnsupportedTableFeatureError: the new schema asks for a feature that is not written.
+        UnsupportedTableFeatureError: the new schema needs a feature that is not supported for writing.
     """
     needed = needed_features(after, configuration)
     _refuse(needed - needed_features(before, configuration))
@@ -240,7 +246,7 @@ def evolved_protocol(
 
 
 def _without_early_names(needed: frozenset[str], current: Protocol) -> frozenset[str]:
-    """Those that the table has not, not even by an early name, which is as good as the later one."""
+    """The features that the table lacks; a preview name counts as the feature itself."""
     present = supported_features(current)
     return frozenset(
         name for name in needed if f"{name}-preview" not in present or f"{name}-preview" not in _PREVIEWS
@@ -250,19 +256,19 @@ def _without_early_names(needed: frozenset[str], current: Protocol) -> frozenset
 def refuse_unsupported_definition(
     schema: StructType, configuration: Mapping[str, str], *, request: ProtocolRequest | None = None
 ) -> None:
-    """Refuse a definition that asks for a feature which is not written correctly.
+    """Refuse a definition that needs a feature without full support for writing.
 
-    What is asked for by version is let through: a legacy version lists features that nothing uses yet.
+    Requested versions are accepted: a legacy version implies features that the table does not use yet.
 
     Raises:
-        UnsupportedTableFeatureError: names each feature.
+        UnsupportedTableFeatureError: the message lists each feature.
     """
-    asked = needed_features(schema, configuration) | (request.features if request else frozenset())
-    _refuse(asked)
+    needed = needed_features(schema, configuration) | (request.features if request else frozenset())
+    _refuse(needed)
     if request is not None and "clustering" in request.features and not request.clusters:
         raise UnsupportedTableFeatureError(
-            "The table feature clustering is not turned on by its name.",
-            cause="A clustered table says by which columns it is clustered.",
+            "The table feature clustering cannot be enabled by its name.",
+            cause="A clustered table needs clustering columns.",
             fix="Create the table with cluster_by, or call DeltaTable.alter.cluster_by.",
         )
 
@@ -271,13 +277,13 @@ def _is_written(name: str) -> bool:
     return name in FEATURES and FEATURES[name].may_be_enabled
 
 
-def _refuse(asked: frozenset[str]) -> None:
-    wanted = sorted(name for name in asked if not _is_written(name))
-    if wanted:
+def _refuse(needed: frozenset[str]) -> None:
+    unsupported = sorted(name for name in needed if not _is_written(name))
+    if unsupported:
         raise UnsupportedTableFeatureError(
-            f"The table definition asks for a table feature that is not supported for writing: "
-            f"{', '.join(wanted)}.",
-            cause="A table property or a column turns it on.",
+            f"The table definition needs a table feature that is not supported for writing: "
+            f"{', '.join(unsupported)}.",
+            cause="A table property or a column enables it.",
             fix="Leave it out, or create the table with an engine that supports the feature.",
         )
 
@@ -295,8 +301,8 @@ def _require_unicode(key: str, value: str) -> None:
     except UnicodeEncodeError as error:
         raise InvalidTablePropertyError(
             f"The table property {key!r} cannot be {value!r}.",
-            cause=f"There is no such text in Unicode: {error}.",
-            fix="Correct it.",
+            cause=f"It is not valid Unicode: {error}.",
+            fix="Correct the name or the value.",
         ) from error
 
 
@@ -305,32 +311,32 @@ def _named_feature(key: str, value: str) -> str:
     if value.strip().lower() not in _FEATURE_VALUES:
         raise InvalidTablePropertyError(
             f"The table property {key} cannot be {value!r}.",
-            cause="A property of that beginning adds a feature to the protocol.",
-            fix="Its one value is 'supported'; to take a feature away it is dropped.",
+            cause=f"A property that begins with {FEATURE_PREFIX} adds a feature to the protocol.",
+            fix="Set it to 'supported'; to remove a feature, drop the feature.",
         )
     if name.lower() not in _SPELLINGS:
         raise UnsupportedTableFeatureError(
-            f"There is no table feature {name} that is supported for writing.",
-            cause=f"{key} asks for it, and this version of deltaward does not know it.",
-            fix="Leave it out, or use an engine that knows the feature.",
+            f"The table feature {name} is not supported for writing.",
+            cause=f"{key} requests it, and this version of deltaward does not know the feature.",
+            fix="Leave the property out, or use an engine that supports the feature.",
         )
     return _SPELLINGS[name.lower()]
 
 
 def _version(key: str, value: str, *, highest: int) -> int:
-    text = value.strip()
-    version = int(text) if text.isascii() and text.isdecimal() else 0
+    digits = value.strip()
+    version = int(digits) if digits.isascii() and digits.isdecimal() else 0
     if not 1 <= version <= highest:
         raise InvalidTablePropertyError(
             f"The table property {key} cannot be {value!r}.",
-            cause=f"Supported are the versions 1 to {highest}.",
-            fix="Leave it out: the lowest version that the table needs is found without it.",
+            cause=f"The supported versions are 1 to {highest}.",
+            fix="Leave it out: the lowest version that the table needs is chosen automatically.",
         )
     return version
 
 
 def _struct_fields(schema: StructType) -> Iterator[StructField]:
-    """The fields of a struct and of the structs within it, without those of elements of arrays and maps."""
+    """The fields of a struct and of structs within it, except those within arrays and maps."""
     for field in schema.fields:
         yield field
         if isinstance(field.data_type, StructType):
@@ -338,24 +344,24 @@ def _struct_fields(schema: StructType) -> Iterator[StructField]:
 
 
 def _fields(data_type: Any) -> Iterator[StructField]:
-    """Every field of a type, nested ones included."""
-    for found in types_within(data_type):
-        if isinstance(found, StructType):
-            yield from found.fields
+    """Every field of a type, including nested fields."""
+    for part in types_within(data_type):
+        if isinstance(part, StructType):
+            yield from part.fields
 
 
 def types_within(data_type: DataType) -> Iterator[DataType]:
     """A type and every type within it."""
     pending = [data_type]
     while pending:
-        found = pending.pop()
-        yield found
-        match found:
+        part = pending.pop()
+        yield part
+        match part:
             case StructType():
-                pending.extend(field.data_type for field in found.fields)
+                pending.extend(field.data_type for field in part.fields)
             case ArrayType():
-                pending.append(found.element_type)
+                pending.append(part.element_type)
             case MapType():
-                pending.extend((found.key_type, found.value_type))
+                pending.extend((part.key_type, part.value_type))
             case _:
                 pass

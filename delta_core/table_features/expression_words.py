@@ -1,4 +1,4 @@
-"""The names in SQL text, without understanding it: for expressions that other engines wrote."""
+"""The names in SQL text, found without parsing it: for expressions that other engines wrote."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _BEHIND = re.compile(r"\s*+(\()?\s*+(\))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """One name in a text: a column, a function, a keyword.
+    """One name in SQL text: a column, a function or a keyword.
 
     Attributes:
-        path: its parts, `a.b` being two.
-        start, end: where it stands, with the empty parentheses of a call that has no argument.
-        is_quoted: whether it stands in backticks, so that it names a column for sure.
-        is_called: whether an opening parenthesis follows, and it is not quoted.
-        has_arguments: whether something follows that parenthesis.
+        path: its parts; `a.b` has two.
+        start, end: its position, including the parentheses of a call without arguments.
+        is_quoted: whether it is in backticks, so that it must be a column.
+        is_called: whether it is not quoted and an opening parenthesis follows.
+        has_arguments: whether there are arguments in the parentheses.
     """
 
     path: tuple[str, ...]
@@ -41,17 +41,17 @@ class Word:
 
 
 def words(text: str) -> Iterator[Word]:
-    """The names in SQL text, in order; nothing from its string constants and comments."""
+    """The names in SQL text, in order; string constants and comments are skipped."""
     for match in _WORDS.finditer(text):
         if match.lastgroup != "name":
             continue
-        found = match["name"]
+        name = match["name"]
         behind = _BEHIND.match(text, match.end())
-        quoted = "`" in found
+        quoted = "`" in name
         called = behind is not None and behind[1] is not None and not quoted
         empty = called and behind is not None and behind[2] is not None
         yield Word(
-            path=tuple(_unquoted(part[0]) for part in _PART.finditer(found)),
+            path=tuple(_unquoted(part[0]) for part in _PART.finditer(name)),
             start=match.start(),
             end=behind.end() if empty and behind is not None else match.end(),
             is_quoted=quoted,
@@ -61,7 +61,7 @@ def words(text: str) -> Iterator[Word]:
 
 
 def replace_words(text: str, replacement: Callable[[Word], str | None]) -> str:
-    """The text with names replaced; None leaves one as it is."""
+    """The SQL text with names replaced; a replacement of None keeps the name."""
     parts: list[str] = []
     position = 0
     for word in words(text):

@@ -1,4 +1,4 @@
-"""The table features (PROTOCOL.md, "Table Features"): one row each, and later ones are only more rows."""
+"""The registry of table features (PROTOCOL.md, "Table Features"), with one entry per feature."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from delta_core.actions import Metadata, Protocol
 from delta_core.table_features.writer_kind import (
     ALL_WRITER_KINDS,
-    AS_THEY_STAND,
+    LOG_AND_RESTORE,
     NO_WRITER_KINDS,
     ROWS_WITHOUT_SPARK,
     WITHOUT_SPARK,
@@ -20,12 +20,12 @@ from delta_core.table_features.writer_kind import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """What decides whether a feature that the protocol lists is in use.
+    """The facts that determine whether a listed feature is in use.
 
     Attributes:
         metadata: the table's metadata.
-        has_deletion_vectors: whether a live file has a deletion vector; True when it is not known.
-        has_v2_checkpoint: whether the version is read from a V2 checkpoint; True when it is not known.
+        has_deletion_vectors: whether a live file has a deletion vector; True when unknown.
+        has_v2_checkpoint: whether the version is read from a V2 checkpoint; True when unknown.
     """
 
     metadata: Metadata
@@ -38,18 +38,18 @@ ActiveProbe = Callable[[TableFacts], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFeature:
-    """One feature and what this library does with it.
+    """One feature and its support in this library.
 
     Attributes:
         name: as in `readerFeatures` and `writerFeatures`.
         in_reader: True for reader-writer features.
-        legacy_reader_version: reader version that implies it below version 3.
-        legacy_writer_version: writer version that implies it below version 7.
-        readable: tables that use it are read correctly, through a scan.
-        plain_rows: their data files may also be read as they are, by who knows nothing of the feature.
-        writable_by: the surfaces by which tables that use it are written correctly.
-        requires: features that a table which lists this one must list, too.
-        active: whether a table uses it; a listed feature that is not in use asks nothing of us.
+        legacy_reader_version: the reader version below 3 that implies the feature.
+        legacy_writer_version: the writer version below 7 that implies the feature.
+        readable: whether scans read tables that use the feature correctly.
+        plain_rows: whether readers without support for the feature may read the data files directly.
+        writable_by: the writer kinds that write tables that use the feature correctly.
+        requires: features that the protocol must also list when it lists this one.
+        active: whether a table uses the feature; a listed feature that is not in use has no requirements.
     """
 
     name: str
@@ -64,7 +64,7 @@ class TableFeature:
 
     @property
     def may_be_enabled(self) -> bool:
-        """Whether a definition of ours may ask for it."""
+        """Whether a table definition may enable it."""
         return self.writable_by >= ROWS_WITHOUT_SPARK
 
 
@@ -77,11 +77,11 @@ def _column_metadata(*keys: str) -> ActiveProbe:
 
 
 def field_metadata(metadata: Metadata) -> Iterator[Mapping[str, Any]]:
-    """The metadata of every field of the schema, nested ones included."""
+    """The metadata of every field of the schema, including nested fields."""
     try:
         pending: list[Any] = [json.loads(metadata.schema_string)] if metadata.schema_string else []
     except (ValueError, RecursionError):
-        return  # reported where the schema itself is read
+        return  # the error is reported where the schema itself is read
     while pending:
         node = pending.pop()
         if isinstance(node, dict):
@@ -93,7 +93,7 @@ def field_metadata(metadata: Metadata) -> Iterator[Mapping[str, Any]]:
 
 
 def _has_type(name: str) -> ActiveProbe:
-    # A type's name can also be a column's name or comment: then the table counts as using the type.
+    # The name of a type can also be a column's name or comment; then the table counts as using the type.
     return lambda facts: f'"{name}"' in facts.metadata.schema_string
 
 
@@ -119,7 +119,7 @@ def _v2_policy(facts: TableFacts) -> bool:
 
 
 READ_PROBES: dict[str, ActiveProbe] = {
-    # What a reader must look at can be less than what a writer must.
+    # Readers need fewer of these features than writers do.
     "deletionVectors": _stored_deletion_vectors,
     "v2Checkpoint": lambda facts: facts.has_v2_checkpoint,
     "typeWidening": _column_metadata("delta.typeChanges"),
@@ -134,21 +134,21 @@ _ALL = (
     TableFeature(
         name="checkConstraints", legacy_writer_version=3, writable_by=ALL_WRITER_KINDS, active=_constraints
     ),
-    # Checkpoints hold no change data, and a vacuum leaves its folder alone.
+    # Checkpoints contain no change data, and a vacuum does not touch its directory.
     TableFeature(
         name="changeDataFeed",
         legacy_writer_version=4,
         writable_by=WITHOUT_SPARK,
         active=_enabled("delta.enableChangeDataFeed"),
     ),
-    # How a new row gets its values: what only moves the log's words about files never makes one.
+    # Only new rows need the expressions; operations that only change the log create no rows.
     TableFeature(
         name="generatedColumns",
         legacy_writer_version=4,
         writable_by=WITHOUT_SPARK,
         active=_column_metadata("delta.generationExpression"),
     ),
-    # The log's own names are physical, and are copied as they stand.
+    # Partition values and statistics in the log have physical names, and are copied unchanged.
     TableFeature(
         name="columnMapping",
         in_reader=True,
@@ -158,7 +158,7 @@ _ALL = (
         writable_by=WITHOUT_SPARK,
         active=_column_mapping,
     ),
-    # The high-water mark is part of the metadata, which is copied whole.
+    # The high-water mark is part of the metadata, which is copied unchanged.
     TableFeature(
         name="identityColumns",
         legacy_writer_version=6,
@@ -176,14 +176,14 @@ _ALL = (
         active=_deletion_vectors,
     ),
     TableFeature(name="v2Checkpoint", in_reader=True, writable_by=ALL_WRITER_KINDS, active=_v2_policy),
-    # Every commit with files assigns ids, and whoever copies rows must carry theirs along.
+    # Every commit with files assigns row ids, and operations that copy rows must preserve them.
     TableFeature(name="rowTracking", writable_by=WITHOUT_SPARK, requires=_DOMAINS),
     TableFeature(
         name="inCommitTimestamp",
         writable_by=ALL_WRITER_KINDS,
         active=_enabled("delta.enableInCommitTimestamps"),
     ),
-    # A checkpoint holds no commit. A vacuum's commits need a time in them, and a clean-up goes by such times.
+    # A checkpoint contains no commit. A vacuum writes commits with the timestamp, and log cleanup reads it.
     TableFeature(
         name="inCommitTimestamp-preview",
         writable_by=frozenset({WriterKind.CHECKPOINT}),
@@ -194,11 +194,11 @@ _ALL = (
         writable_by=WITHOUT_SPARK,
         active=_column_metadata("CURRENT_DEFAULT"),
     ),
-    # Tags, providers and the domain are copied; new files have statistics of the columns in the domain.
+    # Tags, clustering providers and the domain are copied; new files get statistics of these columns.
     TableFeature(name="clustering", writable_by=WITHOUT_SPARK, requires=_DOMAINS),
-    # It binds who cleans up the log alone; checkpoints are written by who knows their version's protocol.
+    # It only restricts log cleanup; checkpoint writers always know the protocol of their version.
     TableFeature(name="checkpointProtection", writable_by=ALL_WRITER_KINDS),
-    # Every commit is held against the rules, and a vacuum leaves the folder of Iceberg's metadata alone.
+    # Every commit is checked against the rules, and a vacuum keeps the directory of Iceberg metadata.
     TableFeature(
         name="icebergCompatV1",
         writable_by=WITHOUT_SPARK,
@@ -211,9 +211,9 @@ _ALL = (
         requires=frozenset({"columnMapping"}),
         active=_enabled("delta.enableIcebergCompatV2"),
     ),
-    # It is about the columns of new data files.
+    # It only affects the columns of new data files.
     TableFeature(name="materializePartitionColumns", writable_by=WITHOUT_SPARK),
-    # Types that changed are part of the schema, which is copied whole; statistics stay in the old type.
+    # Type changes are part of the schema, which is copied unchanged; statistics stay in the old type.
     TableFeature(
         name="typeWidening",
         in_reader=True,
@@ -228,7 +228,7 @@ _ALL = (
         writable_by=WITHOUT_SPARK,
         active=_enabled("delta.enableTypeWidening"),
     ),
-    # New files hold values whole; whoever copies rows puts together what older files keep in parts.
+    # New files have unshredded values; operations that copy rows reassemble shredded values of older files.
     *(
         TableFeature(
             name=name,
@@ -244,7 +244,7 @@ _ALL = (
             name=name,
             in_reader=True,
             plain_rows=False,
-            writable_by=AS_THEY_STAND,
+            writable_by=LOG_AND_RESTORE,
             active=_has_type("variant"),
         )
         for name in ("variantShredding", "variantShredding-preview")
@@ -252,7 +252,7 @@ _ALL = (
 )
 
 FEATURES: Mapping[str, TableFeature] = {feature.name: feature for feature in _ALL}
-"""Every feature that is known, by name."""
+"""Every known feature, by name."""
 
 
 def reader_features(protocol: Protocol) -> frozenset[str]:

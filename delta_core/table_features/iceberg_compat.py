@@ -1,9 +1,9 @@
-"""What a commit to a table that stays convertible to Iceberg must keep.
+"""The rules for commits to a table with Iceberg compatibility.
 
-PROTOCOL.md, "Iceberg Compatibility V1" and "Iceberg Compatibility V2": rules over the protocol, the metadata
-and the files that a commit adds. Pure; the caller asks with what it is about to commit. What only shows
-within data files (partition columns after the others, timestamps as 64-bit integers, field ids) is the file
-writer's (`data.write_plan`), and `dml.definition.iceberg_files`' where a table has files already.
+PROTOCOL.md, "Iceberg Compatibility V1" and "Iceberg Compatibility V2": rules for the protocol, the metadata
+and the files that a commit adds. Pure functions; the caller passes what it is about to commit. The file
+writer (`data.write_plan`) ensures the rules about the contents of data files (partition columns after the
+others, timestamps as 64-bit integers, field ids); for existing files `dml.definition.iceberg_files` does.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _ID_KEY = "delta.columnMapping.id"
 _PHYSICAL_KEY = "delta.columnMapping.physicalName"
 _MAX_ID = 2**31 - 1
 _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
-_MOST_FILES_NAMED = 5
+_MAX_LISTED_FILES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergViolation:
-    """One rule that would be broken.
+    """One violated rule.
 
     Attributes:
         feature: `icebergCompatV1` or `icebergCompatV2`.
-        what: the rule, as it is broken here.
+        what: the violation.
     """
 
     feature: str
@@ -62,11 +62,11 @@ class IcebergViolation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedFile:
-    """What the log says of a data file, as far as the rules ask for it.
+    """The properties of a data file in the log that the rules need.
 
     Attributes:
         path: as in the log.
-        stats: its statistics as JSON; None where there are none.
+        stats: its statistics as JSON; None where the log has none.
         has_deletion_vector: whether it has a deletion vector.
     """
 
@@ -76,7 +76,7 @@ class LoggedFile:
 
 
 def active_compatibility(protocol: Protocol, metadata: Metadata) -> tuple[str, ...]:
-    """The compatibility features that are listed and turned on."""
+    """The compatibility features that are listed in the protocol and enabled."""
     listed = writer_features(protocol)
     return tuple(
         name
@@ -98,20 +98,20 @@ def require_iceberg_compatibility(
     defines: bool = True,
     operation: str = "commit",
 ) -> None:
-    """Refuse what `iceberg_violations` finds.
+    """Refuse a commit with violations from `iceberg_violations`.
 
     Raises:
-        IcebergCompatibilityError: names the operation, the feature and each rule.
+        IcebergCompatibilityError: the message has the operation, the features and each violation.
     """
-    found = iceberg_violations(
+    violations = iceberg_violations(
         protocol, metadata, actions=actions, previous=previous, live=live, defines=defines
     )
-    if found:
-        features = ", ".join(sorted({item.feature for item in found}))
+    if violations:
+        features = ", ".join(sorted({item.feature for item in violations}))
         raise IcebergCompatibilityError(
-            f"Cannot {operation}: the table would no longer be what {features} promises.",
-            cause="; ".join(item.what for item in found),
-            fix="Change what is named, or set the property that turns the compatibility on to false first.",
+            f"Cannot {operation}: the table would violate the rules of {features}.",
+            cause=f"The violations are: {'; '.join(item.what for item in violations)}.",
+            fix="Correct the violations, or set the property that enables the compatibility to false first.",
         )
 
 
@@ -124,23 +124,23 @@ def iceberg_violations(
     live: Iterable[LoggedFile] = (),
     defines: bool = True,
 ) -> tuple[IcebergViolation, ...]:
-    """Every rule that the table would break after a commit; empty where no compatibility is active.
+    """Every rule that the table would violate after a commit; empty where no compatibility is active.
 
     Args:
-        protocol: the table's after the commit.
-        metadata: the table's after the commit.
-        actions: what the commit adds.
+        protocol: the table's protocol after the commit.
+        metadata: the table's metadata after the commit.
+        actions: the actions that the commit adds.
         previous: the metadata before; None for a new table.
-        live: where the commit turns a compatibility on, the files that were in the table and stay.
-        defines: whether the commit changes protocol or metadata; else files alone are looked at.
+        live: the existing files that remain, where the commit enables a compatibility.
+        defines: whether the commit changes protocol or metadata; otherwise only files are checked.
     """
     active = active_compatibility(protocol, metadata)
     if not active:
         return ()
-    broken = list(islice(_of_files(actions, live), _MOST_FILES_NAMED))
-    found = [IcebergViolation(feature=name, what=what) for name in active for what in broken]
+    of_files = list(islice(_of_files(actions, live), _MAX_LISTED_FILES))
+    violations = [IcebergViolation(feature=name, what=what) for name in active for what in of_files]
     if not defines:
-        return tuple(found)
+        return tuple(violations)
     schema = schema_from_json(metadata.schema_string)
     partitioning = list(_of_partitioning(metadata, previous))
     for name in active:
@@ -149,8 +149,8 @@ def iceberg_violations(
             *_of_schema(name, protocol, schema),
             *partitioning,
         ]
-        found.extend(IcebergViolation(feature=name, what=what) for what in rules)
-    return tuple(found)
+        violations.extend(IcebergViolation(feature=name, what=what) for what in rules)
+    return tuple(violations)
 
 
 def _of_protocol(name: str, protocol: Protocol, metadata: Metadata, active: tuple[str, ...]) -> Iterator[str]:
@@ -169,17 +169,17 @@ def _of_protocol(name: str, protocol: Protocol, metadata: Metadata, active: tupl
     ):
         yield "delta.enableDeletionVectors is true"
     if name == "icebergCompatV2" and "icebergCompatV1" in active:
-        yield "icebergCompatV1 is active, too"
+        yield "icebergCompatV1 is also active"
 
 
 def _of_schema(name: str, protocol: Protocol, schema: StructType) -> Iterator[str]:
     fields = list(_fields(schema))
     for path, field in fields:
-        for found in _types(field.data_type):
-            if name == "icebergCompatV1" and (isinstance(found, ArrayType | MapType) or found == VOID):
-                yield f"the column {path} is of the type {found}"
-            if name == "icebergCompatV2" and found in (VARIANT, VOID):
-                yield f"the column {path} is of the type {found}"
+        for part in _types(field.data_type):
+            if name == "icebergCompatV1" and (isinstance(part, ArrayType | MapType) or part == VOID):
+                yield f"the column {path} is of type {part}"
+            if name == "icebergCompatV2" and part in (VARIANT, VOID):
+                yield f"the column {path} is of type {part}"
     if name == "icebergCompatV2":
         yield from _of_nested_ids(fields)
     if supported_features(protocol) & {"typeWidening", "typeWidening-preview"}:
@@ -188,29 +188,29 @@ def _of_schema(name: str, protocol: Protocol, schema: StructType) -> Iterator[st
 
 
 def _of_nested_ids(fields: list[tuple[str, StructField]]) -> Iterator[str]:
-    """Elements of arrays, and keys and values of maps, have ids of their own, kept at the nearest field."""
+    """Array elements, map keys and map values must have unique ids, in the nearest field's metadata."""
     used = Counter(field.metadata[_ID_KEY] for _, field in fields if _ID_KEY in field.metadata)
     for path, field in fields:
         expected = set(_nested_paths(str(field.metadata.get(_PHYSICAL_KEY, field.name)), field.data_type))
-        given = field.metadata.get(NESTED_IDS_KEY, {})
-        ids: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+        entry = field.metadata.get(NESTED_IDS_KEY, {})
+        ids: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {}
         for key in sorted(expected - set(ids)):
             yield f"the column {path} has no id for {key}"
         for key in sorted(set(ids) - expected):
-            yield f"the column {path} has an id for {key}, which it does not have"
+            yield f"the column {path} has an id for {key}, which does not exist"
         for key in sorted(expected & set(ids)):
             number = ids[key]
             if type(number) is not int or not 0 <= number <= _MAX_ID:
-                yield f"the id {number!r} of {key} is no number of 32 bits"
+                yield f"the id {number!r} of {key} is not a 32-bit number"
             else:
                 used[number] += 1
     yield from (
-        f"the id {number} is given to more than one field" for number, count in used.items() if count > 1
+        f"the id {number} is assigned to more than one field" for number, count in used.items() if count > 1
     )
 
 
 def _nested_paths(prefix: str, data_type: DataType) -> Iterator[str]:
-    # A struct in between keeps the ids of what lies below it at its own fields.
+    # A struct in between stores the ids of its nested types in its own fields.
     if isinstance(data_type, ArrayType):
         yield f"{prefix}.element"
         yield from _nested_paths(f"{prefix}.element", data_type.element_type)
@@ -226,11 +226,11 @@ def _of_type_changes(field: StructField) -> Iterator[str]:
         entry = change if isinstance(change, Mapping) else {}
         before, after = str(entry.get("fromType")), str(entry.get("toType"))
         if not _iceberg_reads(before, after):
-            yield f"was changed from {before} to {after}, which Iceberg does not read"
+            yield f"was changed from {before} to {after}, which Iceberg does not support"
 
 
 def _iceberg_reads(before: str, after: str) -> bool:
-    """Whether Iceberg V2 promotes so: integers to longer ones, float to double, decimals of one scale."""
+    """Whether Iceberg V2 supports the promotion: integers, float to double, decimals of the same scale."""
     try:
         first, second = type_from_name(before), type_from_name(after)
     except SchemaError:
@@ -246,7 +246,7 @@ def _of_partitioning(metadata: Metadata, previous: Metadata | None) -> Iterator[
     if previous is None or not previous.partition_columns:
         return
     before, after = _physical_partitions(previous), _physical_partitions(metadata)
-    # One that was renamed is the same to its files, and one of the same name the same to users.
+    # A renamed partition column keeps its physical name, and a recreated one keeps its logical name.
     if before != after and previous.partition_columns != metadata.partition_columns:
         yield (
             f"a table partitioned by {', '.join(previous.partition_columns)} would be partitioned by "
@@ -256,9 +256,10 @@ def _of_partitioning(metadata: Metadata, previous: Metadata | None) -> Iterator[
 
 def _physical_partitions(metadata: Metadata) -> tuple[str, ...]:
     schema = schema_from_json(metadata.schema_string)
-    found = ((name, schema.find(name)) for name in metadata.partition_columns)
+    fields = ((name, schema.find(name)) for name in metadata.partition_columns)
     return tuple(
-        name if field is None else str(field.metadata.get(_PHYSICAL_KEY, field.name)) for name, field in found
+        name if field is None else str(field.metadata.get(_PHYSICAL_KEY, field.name))
+        for name, field in fields
     )
 
 
@@ -282,10 +283,10 @@ def _of_file(file: LoggedFile) -> Iterator[str]:
 
 def _has_row_count(stats: str | None) -> bool:
     try:
-        found = orjson.loads(stats) if stats else None
+        document = orjson.loads(stats) if stats else None
     except orjson.JSONDecodeError:
         return False
-    return isinstance(found, dict) and type(found.get("numRecords")) is int
+    return isinstance(document, dict) and type(document.get("numRecords")) is int
 
 
 def _is_true(metadata: Metadata, key: str) -> bool:
@@ -293,17 +294,17 @@ def _is_true(metadata: Metadata, key: str) -> bool:
 
 
 def _fields(schema: StructType, prefix: str = "") -> Iterator[tuple[str, StructField]]:
-    """Every field with its path, those within arrays and maps included."""
+    """Every field with its path, including fields within arrays and maps."""
     for field in schema.fields:
         path = prefix + field.name
         yield path, field
-        for found in _types(field.data_type):
-            if isinstance(found, StructType):
-                yield from _fields(found, f"{path}.")
+        for part in _types(field.data_type):
+            if isinstance(part, StructType):
+                yield from _fields(part, f"{path}.")
 
 
 def _types(data_type: DataType) -> Iterator[DataType]:
-    """A type and what arrays and maps are made of; not the fields of a struct."""
+    """A type and the types within arrays and maps; not the fields of a struct."""
     yield data_type
     if isinstance(data_type, ArrayType):
         yield from _types(data_type.element_type)

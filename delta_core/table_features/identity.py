@@ -1,9 +1,9 @@
-"""Identity columns: their definition, the values that come next, how far they have got.
+"""Identity columns: their definition, their next values, and their high-water marks.
 
-PROTOCOL.md, "Identity Columns". A value is `start + k * step`, and lies beyond the high-water mark in the
-direction of the step. The mark is in the schema, so generating values makes a commit change the metadata,
-and of two at the same time one generates again. A mark only ever moves on: not SYNC IDENTITY, not an
-overwrite, not a restore takes it back, or values would come twice.
+PROTOCOL.md, "Identity Columns". A value is `start + k * step`, and is beyond the high-water mark in the
+direction of the step. The mark is stored in the schema, so a commit that generates values changes the
+metadata; of two concurrent commits, the loser generates its values again. A mark never moves back: SYNC
+IDENTITY, overwrites and restores keep it, because otherwise values would be generated twice.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class IdentityColumn:
     """An identity column of a table.
 
     Attributes:
-        name: the column's.
+        name: the column's name.
         start: the first value.
-        step: from one value to the next; not 0.
-        high_water_mark: the value that was generated last; None before there is one.
-        allow_explicit_insert: whether rows may bring their own values. These leave the mark as it is,
-            until SYNC IDENTITY looks at them.
+        step: the difference between consecutive values; not 0.
+        high_water_mark: the value generated last; None before the first value.
+        allow_explicit_insert: whether rows may contain explicit values. Explicit values do not move the mark
+            until SYNC IDENTITY.
     """
 
     name: str
@@ -54,74 +54,74 @@ class IdentityColumn:
 
     @property
     def next_value(self) -> int:
-        """The value that comes next; beyond the range of `long` when all are used."""
+        """The next value; beyond the range of `long` when all values are used."""
         mark = self.high_water_mark
         if mark is None:
             return self.start
-        # Marks of other writers, or of explicit values, need not be values of the series.
+        # A mark from another writer, or from an explicit value, need not be a value of the series.
         return self.start + max((mark - self.start) // self.step + 1, 0) * self.step
 
     def reserve(self, num_values: int) -> IdentityRange:
-        """The next values. They count as used once the commit has the column `after` them.
+        """The next values. The commit must store the column `after` them to mark them as used.
 
         Raises:
-            ConstraintViolationError: fewer values are left before `long` ends.
+            ConstraintViolationError: too few values are left in the range of `long`.
         """
         reserved = IdentityRange(first=self.next_value, step=self.step, num_values=num_values)
         if num_values and not (reserved.first in _LONGS and reserved.last in _LONGS):
             raise ConstraintViolationError(
-                f"Identity column {self.name} has no values left for {num_values} rows",
-                cause=f"The next is {self.next_value}, in steps of {self.step}, and a long ends at "
-                f"{_LONGS[-1] if self.step > 0 else _LONGS[0]}",
-                fix="Create a new table with another start or step, and copy the rows",
+                f"Identity column {self.name} has too few values left for {num_values} rows.",
+                cause=f"The next value is {self.next_value}, in steps of {self.step}. The limit of a long "
+                f"is {_LONGS[-1] if self.step > 0 else _LONGS[0]}.",
+                fix="Create a new table with another start or step, and copy the rows.",
             )
         return reserved
 
     def after(self, reserved: IdentityRange) -> IdentityColumn:
-        """The column once these values are used."""
+        """The column after these values were used."""
         return self.reaching(reserved.last) if reserved.num_values else self
 
     def reaching(self, value: int) -> IdentityColumn:
-        """The column with a mark at least at `value`; one that is further already stays."""
+        """The column with a mark at or beyond `value`; a mark further on stays."""
         mark = self.high_water_mark
         if mark is not None and (value - mark) * self.step <= 0:
             return self
         return replace(self, high_water_mark=value)
 
     def synced(self, extreme: int | None) -> IdentityColumn:
-        """The column after SYNC IDENTITY: values that rows brought along are not generated again.
+        """The column after SYNC IDENTITY: explicit values in the rows are not generated again.
 
         Args:
             extreme: the greatest value in the column when the step is positive, the least when it is
-                negative; None without rows. The caller reads all of it, so that an append conflicts.
+                negative; None without rows. The caller reads the whole column, so that an append conflicts.
 
         Returns:
-            With the mark at the value of the series that is at or next behind `extreme`; unchanged where
-            that is no progress, or `extreme` lies before the start.
+            The column with the mark at `extreme`, or at the next value of the series after it. Unchanged
+            where the mark would not move forward, or where `extreme` is before the start.
 
         Raises:
-            ConstraintViolationError: there is no such value within `long`.
+            ConstraintViolationError: the mark would be outside of the range of `long`.
         """
         if extreme is None or (extreme - self.start) * self.step < 0:
             return self
         value = self.start + -(-(extreme - self.start) // self.step) * self.step
         if value not in _LONGS:
             raise ConstraintViolationError(
-                f"Identity column {self.name} cannot be brought beyond {extreme}",
-                cause=f"The next value of its series, {value}, is no long",
-                fix="Create a new table with another start or step, and copy the rows",
+                f"Identity column {self.name} cannot be synchronized with the value {extreme}.",
+                cause=f"The next value of its series, {value}, is outside of the range of long.",
+                fix="Create a new table with another start or step, and copy the rows.",
             )
         return self.reaching(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityRange:
-    """Values that were reserved together, to be handed out in parts.
+    """Values that were reserved together, to be used in parts.
 
     Attributes:
         first: the first value.
-        step: from one to the next.
-        num_values: how many there are.
+        step: the difference between consecutive values.
+        num_values: the number of values.
     """
 
     first: int
@@ -130,45 +130,46 @@ class IdentityRange:
 
     @property
     def last(self) -> int:
-        """The last value; means nothing for an empty range."""
+        """The last value; undefined for an empty range."""
         return self.first + self.step * (self.num_values - 1)
 
     def values(self, offset: int = 0, num_values: int | None = None) -> pa.Int64Array:
         """Some of the values, in order.
 
         Args:
-            offset: how many to pass over.
-            num_values: how many; None for all that are left.
+            offset: the number of values to skip.
+            num_values: the number of values to return; None for all remaining values.
         """
         count = self.num_values - offset if num_values is None else num_values
         assert 0 <= offset <= offset + count <= self.num_values
         if not count:
             return pa.array([], pa.int64())
-        # The products may wrap around, and the sums wrap back: every value itself is a long.
+        # Products and sums may wrap around modulo 2^64; the results are correct because every value is a
+        # long.
         steps = np.arange(count, dtype=np.uint64) * np.uint64(self.step % 2**64)
         start = np.uint64((self.first + self.step * offset) % 2**64)
         return pa.array((steps + start).view(np.int64))
 
 
 def identity_of(field: StructField) -> IdentityColumn | None:
-    """What a field's metadata says of its identity; None for other columns.
+    """The identity definition in a field's metadata; None for other columns.
 
     Raises:
-        SchemaError: an entry is missing or no value that it can have.
+        SchemaError: an entry is missing or invalid.
     """
     if not is_identity(field):
         return None
     entries = field.metadata
     explicit = entries.get(IDENTITY_EXPLICIT_KEY, False)
-    # Some writers say it as text.
+    # Some writers store it as a string.
     explicit = (
         {"true": True, "false": False}.get(explicit, explicit) if isinstance(explicit, str) else explicit
     )
     if not isinstance(explicit, bool):
-        raise _invalid(field.name, f"its {IDENTITY_EXPLICIT_KEY} is {explicit!r}, neither true nor false")
+        raise _invalid(field.name, f"its {IDENTITY_EXPLICIT_KEY} is {explicit!r}, neither true nor false.")
     step = _long(field, IDENTITY_STEP_KEY)
     if step == 0:
-        raise _invalid(field.name, "its step is 0")
+        raise _invalid(field.name, "its step is 0.")
     return IdentityColumn(
         name=field.name,
         start=_long(field, IDENTITY_START_KEY),
@@ -184,21 +185,21 @@ def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
     Raises:
         SchemaError: see `identity_of`.
     """
-    found = (identity_of(field) for field in schema)
-    return tuple(one for one in found if one is not None)
+    identities = (identity_of(field) for field in schema)
+    return tuple(one for one in identities if one is not None)
 
 
 def define_identity(
     field: StructField, *, start: int = 1, step: int = 1, allow_explicit_insert: bool = False
 ) -> StructField:
-    """A field of a table to be created, as identity column; `validate_identity` checks it in its schema.
+    """An identity column for a table to be created; `validate_identity` checks it with its schema.
 
     Raises:
-        SchemaError: step 0, or a number that is no `long`.
+        SchemaError: the step is 0, or a number is outside of the range of `long`.
     """
     for word, number in (("start", start), ("step", step)):
         if number not in _LONGS:
-            raise _invalid(field.name, f"its {word} is {number}, which is no long")
+            raise _invalid(field.name, f"its {word} is {number}, which is outside of the range of long.")
     entries = {IDENTITY_START_KEY: start, IDENTITY_STEP_KEY: step}
     defined = with_metadata(
         without_metadata(field, (IDENTITY_MARK_KEY,)),
@@ -209,29 +210,29 @@ def define_identity(
 
 
 def validate_identity(schema: StructType, partition_columns: Iterable[str] = ()) -> None:
-    """Check the identity columns of a table that is created or changed; delta-spark's rules.
+    """Check the identity columns of a table that is created or changed, by delta-spark's rules.
 
     Raises:
-        SchemaError: one is nested, of a type other than `long`, a partition column, generated or with a
-            default; or its entries are wrong.
+        SchemaError: an identity column is nested, of a type other than `long`, a partition column, generated,
+            or has a default; or its metadata entries are invalid.
     """
     partitions = {name.casefold() for name in partition_columns}
     for path, field in walk_fields(schema):
         if identity_of(field) is None:
             continue
         if len(path) > 1:
-            raise _invalid(shown(path), "it lies within another column")
+            raise _invalid(shown(path), "it is within another column.")
         if field.data_type != LONG:
-            raise _invalid(field.name, f"it is of type {field.data_type}, and values are of type long")
+            raise _invalid(field.name, f"it is of type {field.data_type}, and its values are of type long.")
         if field.name.casefold() in partitions:
-            raise _invalid(field.name, "the table is partitioned by it")
+            raise _invalid(field.name, "the table is partitioned by it.")
         for key, what in ((GENERATION_KEY, "a generation expression"), (CURRENT_DEFAULT_KEY, "a default")):
             if key in field.metadata:
-                raise _invalid(field.name, f"it has {what} too")
+                raise _invalid(field.name, f"it also has {what}.")
 
 
 def with_high_water_marks(schema: StructType, columns: Iterable[IdentityColumn]) -> StructType:
-    """The schema with the marks of these columns; a mark that is further already stays."""
+    """The schema with the marks of these columns; a mark further on stays."""
     marks = {one.name: one.high_water_mark for one in columns}
 
     def marked(field: StructField) -> StructField:
@@ -247,10 +248,10 @@ def with_high_water_marks(schema: StructType, columns: Iterable[IdentityColumn])
 
 
 def keep_high_water_marks(schema: StructType, other: StructType) -> StructType:
-    """The schema with marks no less far than those of another version of the table.
+    """The schema with marks at or beyond those of another version of the table.
 
-    For overwrites and restores, which take a schema from elsewhere. Columns are the same by their physical
-    name, or by their name where they have none.
+    For overwrites and restores, which take a schema from elsewhere. Columns are matched by their physical
+    name, or by their name without column mapping.
     """
     marks = {_physical(field): identity_of(field) for field in other}
     reached = []
@@ -262,53 +263,54 @@ def keep_high_water_marks(schema: StructType, other: StructType) -> StructType:
 
 
 def differ_in_high_water_marks_alone(before: StructType, after: StructType) -> bool:
-    """Whether two schemas are the same but for how far identity columns have got.
+    """Whether two schemas differ only in the high-water marks of identity columns.
 
-    A commit that lost against such a change generates its values again; nothing that it read is different.
+    A commit that conflicts with such a change only generates its values again; everything it read is
+    unchanged.
     """
     return before != after and _without_high_water_marks(before) == _without_high_water_marks(after)
 
 
 def refuse_explicit_values(schema: StructType, given: Iterable[str]) -> None:
-    """Refuse rows that bring values for a column that always generates its own.
+    """Refuse rows with values for a column that always generates its values.
 
     Args:
         schema: the table's schema.
-        given: names of the columns that the rows have, null or not.
+        given: names of the columns in the data, null or not.
 
     Raises:
-        SchemaMismatchError: names the column.
+        SchemaMismatchError: the message has the column.
     """
     names = {name.casefold() for name in given}
     for one in identity_columns(schema):
         if one.name.casefold() in names and not one.allow_explicit_insert:
             raise SchemaMismatchError(
-                f"The data has values for identity column {one.name}",
-                cause="The table generates all of its values",
-                fix="Leave the column out",
+                f"The data has values for the identity column {one.name}.",
+                cause="The table generates all of its values.",
+                fix="Leave the column out.",
             )
 
 
 def refuse_assignment(schema: StructType, assigned: Iterable[str]) -> None:
-    """Refuse an UPDATE that assigns to an identity column, whether it takes explicit values or not.
+    """Refuse an UPDATE that assigns to an identity column, even if it allows explicit values.
 
     Raises:
-        SchemaMismatchError: names the column.
+        SchemaMismatchError: the message has the column.
     """
     names = {name.casefold() for name in assigned}
     for one in identity_columns(schema):
         if one.name.casefold() in names:
             raise SchemaMismatchError(
-                f"Identity column {one.name} cannot be updated",
-                cause="Its values identify rows",
-                fix="Leave the column out",
+                f"The identity column {one.name} cannot be updated.",
+                cause="Its values identify rows.",
+                fix="Leave the column out.",
             )
 
 
 def _long(field: StructField, key: str) -> int:
     value = field.metadata.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value not in _LONGS:
-        raise _invalid(field.name, f"its {key} is {value!r}, no long")
+        raise _invalid(field.name, f"its {key} is {value!r}, which is not a long.")
     return value
 
 
@@ -322,8 +324,8 @@ def _without_high_water_marks(schema: StructType) -> StructType:
 
 def _invalid(column: str, cause: str) -> SchemaError:
     return SchemaError(
-        f"Column {column} cannot be an identity column",
+        f"Column {column} cannot be an identity column.",
         cause=cause[0].upper() + cause[1:],
         fix="Use a top-level column of type long, with a start, a step other than 0 and a flag for explicit "
-        "values",
+        "values.",
     )

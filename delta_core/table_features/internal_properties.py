@@ -1,10 +1,10 @@
-"""Table properties that are records of the protocol's and not wishes of a user's.
+"""Table properties that operations maintain and that users cannot set.
 
-They say what has happened to a table: which numbers were given away, what hidden columns are called, since
-when commits have had their time. Who sets one by hand makes the table say what is not so, and who takes one
-away lets the next writer give a number twice. They change only with the operation that they record, and a
-restore keeps them, for it cannot undo what they record. What hidden columns are called is true of the files
-that come back: others have other names only where row tracking was dropped in between, or in a clone.
+They record the history of a table: the assigned ids, the names of hidden columns, the version in which
+in-commit timestamps were enabled. Setting one by hand makes the table inconsistent, and removing one lets the
+next writer assign an id twice. They change only with the operation that they record. A restore keeps them,
+because it does not undo these operations. The names of hidden columns apply to the restored files as well:
+other names exist only where row tracking was dropped in between, or in a clone.
 
 PROTOCOL.md, "Column Mapping", "Row Tracking", "In-Commit Timestamps".
 """
@@ -26,17 +26,17 @@ ENABLEMENT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 
 Survivor = Callable[[str | None, str | None], str | None]
-"""From the value now and the value then to the value after a restore; None is "not set"."""
+"""From the current value and the restored version's value to the value after a restore; None is "not set"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalProperty:
-    """One such property.
+    """One internal property.
 
     Attributes:
         key: its name.
-        records: what it says, as the rest of a sentence about the property.
-        after_restore: what becomes of it when an earlier version is restored.
+        records: its meaning, as the rest of a sentence that begins with the property.
+        after_restore: its value after an earlier version is restored.
     """
 
     key: str
@@ -54,8 +54,8 @@ def _past_or_present(now: str | None, then: str | None) -> str | None:
 
 def _larger(now: str | None, then: str | None) -> str | None:
     values = [value for value in (now, then) if value is not None]
-    # What is no number was not written by us, and says nothing about which is larger.
-    return max(values, key=lambda text: int(text) if text.strip().isdecimal() else -1, default=None)
+    # A value that is not a number was not written by this library, and counts as the smallest.
+    return max(values, key=lambda value: int(value) if value.strip().isdecimal() else -1, default=None)
 
 
 INTERNAL_PROPERTIES: Mapping[str, InternalProperty] = {
@@ -63,32 +63,32 @@ INTERNAL_PROPERTIES: Mapping[str, InternalProperty] = {
     for item in (
         InternalProperty(
             key=MAX_COLUMN_ID,
-            records="is the highest id that a column ever had",
+            records="is the highest id that any column ever had",
             after_restore=_larger,
         ),
         InternalProperty(
             key=ROW_ID_COLUMN,
-            records="is where data files keep the ids of rows that were moved",
+            records="is the name of the column with materialized row ids in data files",
             after_restore=_past_or_present,
         ),
         InternalProperty(
             key=ROW_COMMIT_VERSION_COLUMN,
-            records="is where data files keep the versions of rows that were moved",
+            records="is the name of the column with materialized row commit versions in data files",
             after_restore=_past_or_present,
         ),
         InternalProperty(
             key=ENABLEMENT_VERSION,
-            records="is the version since which commits have their time in them",
+            records="is the version in which in-commit timestamps were enabled",
             after_restore=_present,
         ),
         InternalProperty(
             key=ENABLEMENT_TIMESTAMP,
-            records="is the time since which commits have their time in them",
+            records="is the time at which in-commit timestamps were enabled",
             after_restore=_present,
         ),
         InternalProperty(
             key=CHECKPOINT_PROTECTION,
-            records="is the version before which the log is kept together",
+            records="is the version before which the log may only be cleaned up as a whole",
             after_restore=_present,
         ),
     )
@@ -97,30 +97,30 @@ INTERNAL_PROPERTIES: Mapping[str, InternalProperty] = {
 
 _FOLDED = {key.lower(): key for key in INTERNAL_PROPERTIES}
 _KEPT_BY_RESTORE = frozenset({IN_COMMIT_TIMESTAMPS})
-"""Properties of the user's that a restore leaves as they are: whether commits have their time in them is a
-statement about the commits to come together with the two records of when that began."""
+"""User properties that a restore does not change: together with the two records of their enablement,
+in-commit timestamps affect the future commits, not the restored state."""
 
 
 def refuse_internal_properties(keys: Iterable[str]) -> None:
-    """Refuse to set or to take away what only the operation that it records may change.
+    """Refuse to set or unset a property that only the operation that it records may change.
 
     Raises:
-        InvalidTablePropertyError: names the first, and what it records.
+        InvalidTablePropertyError: the message has the first such property, and its meaning.
     """
-    found = sorted(_FOLDED[key.lower()] for key in keys if key.lower() in _FOLDED)
-    if found:
-        item = INTERNAL_PROPERTIES[found[0]]
+    internal = sorted(_FOLDED[key.lower()] for key in keys if key.lower() in _FOLDED)
+    if internal:
+        item = INTERNAL_PROPERTIES[internal[0]]
         raise InvalidTablePropertyError(
-            f"The table property {item.key} is neither set nor unset by hand.",
-            cause=f"It {item.records}: only the operation that it records changes it.",
-            fix="Leave it out.",
+            f"The table property {item.key} cannot be set or unset by hand.",
+            cause=f"It {item.records}; only the operation that it records changes it.",
+            fix="Leave the property out.",
         )
 
 
 def refuse_unset_of_mapping(keys: Iterable[str], configuration: Mapping[str, str]) -> None:
-    """Refuse to take the mode away from a table whose columns are mapped.
+    """Refuse to unset the column mapping mode while columns are mapped.
 
-    Without it a reader looks for columns by their names, which files need not have.
+    Without the mode a reader would search for columns by their logical names, which files need not have.
 
     Raises:
         InvalidTablePropertyError: the mode is among the keys, and columns are mapped.
@@ -128,18 +128,18 @@ def refuse_unset_of_mapping(keys: Iterable[str], configuration: Mapping[str, str
     mode = configuration.get(COLUMN_MAPPING_MODE, "none").strip().lower()
     if mode != "none" and COLUMN_MAPPING_MODE in set(keys):
         raise InvalidTablePropertyError(
-            f"The table property {COLUMN_MAPPING_MODE} is not unset while columns are mapped.",
-            cause=f"It is {mode!r}: data files have other names for the columns than the table.",
-            fix="Drop the feature columnMapping, which writes every file anew.",
+            f"The table property {COLUMN_MAPPING_MODE} cannot be unset while columns are mapped.",
+            cause=f"It is {mode!r}: the names of columns in data files differ from those in the schema.",
+            fix="Drop the feature columnMapping, which rewrites every file.",
         )
 
 
 def restored_configuration(present: Mapping[str, str], past: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a table after a restore: those of the past, and the records of the present.
+    """The properties of a table after a restore: the restored ones, with the current internal properties.
 
     Args:
-        present: of the newest version.
-        past: of the version that is restored.
+        present: the properties of the newest version.
+        past: the properties of the version that is restored.
     """
     restored = {key: value for key, value in past.items() if key not in INTERNAL_PROPERTIES}
     for key, item in INTERNAL_PROPERTIES.items():

@@ -1,4 +1,4 @@
-"""How a table wants its Parquet files encoded (PROTOCOL.md, "Table Properties")."""
+"""The encoding of a table's Parquet files (PROTOCOL.md, "Table Properties")."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from delta_core.table_features.table_properties import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetFormat:
-    """What files of the log are written with; data files may get another codec from their caller.
+    """The encoding of Parquet files in the log; callers may choose another codec for data files.
 
     Attributes:
-        codec: as the table property calls it.
+        codec: the codec, by the table property's name.
         page_version: `1.0` or `2.0`, the format of data pages.
     """
 
@@ -27,9 +27,9 @@ class ParquetFormat:
 
     @classmethod
     def of_log(cls, properties: TableProperties) -> ParquetFormat:
-        """That of a table's checkpoints: a property that means nothing here is as if it were not set.
+        """The encoding of a table's checkpoints; an invalid property counts as unset.
 
-        A table whose log nobody can shorten would be worse off than one with another codec.
+        A checkpoint in another encoding is better than a table without checkpoints.
         """
         try:
             codec = PARQUET_COMPRESSION_CODEC.of(properties.configuration)
@@ -47,14 +47,14 @@ class ParquetFormat:
 
 
 def page_version_of(properties: TableProperties) -> str:
-    """The format of a table's data pages, as pyarrow names it.
+    """The format of a table's data pages, by pyarrow's name.
 
     Raises:
-        InvalidTablePropertyError: the table's property is no version of Parquet that has one.
+        InvalidTablePropertyError: the table property is not a Parquet version with such a format.
     """
     return PARQUET_FORMAT_VERSION.of(properties.configuration)
 
 
 def arrow_codec(codec: str) -> str:
-    """The name in pyarrow, whose lz4 is what Parquet calls LZ4_RAW."""
+    """The codec's name in pyarrow, where lz4 is Parquet's LZ4_RAW."""
     return "lz4" if codec == "lz4_raw" else codec

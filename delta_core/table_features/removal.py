@@ -1,16 +1,17 @@
-"""When a table feature may be taken out of a table's protocol: conditions for each, and what is left.
+"""Removal of table features from the protocol: the conditions for each feature, and the resulting protocol.
 
-The protocol itself says that clients do not remove features (PROTOCOL.md, "Supported Features"), so it has no
-rules for it; these are ours to prove. Afterwards a client that does not know the feature reads and writes the
-table, so three things must hold:
+The protocol specification does not let clients remove features (PROTOCOL.md, "Supported Features"), so it has
+no rules for removals; the rules here are this library's. After a removal, clients without support for the
+feature read and write the table, so three conditions must hold:
 
-- nothing in the newest version needs it (`traces`), and no feature that stays requires it (`dependents`);
-- for a feature of readers, nothing in the log needs it either (`HistoryRule.WITHOUT_TRACES`): such a client
-  replays the log from a checkpoint on and would meet, say, files with deletion vectors;
-- what the feature recorded in properties and domains goes in the same commit, or a later writer who turns the
-  feature on again would take it for its own.
+- Nothing in the newest version needs the feature (`traces`), and no remaining feature requires it
+  (`dependents`).
+- For a reader feature, nothing in the log needs it either (`HistoryRule.WITHOUT_TRACES`): such a client
+  replays the log from a checkpoint on, and would find, for example, files with deletion vectors.
+- The feature's records in properties and domains are removed in the same commit, because a later writer that
+  enables the feature again would reuse them.
 
-Pure: `plan_removal` looks at what it is given, and carries nothing out.
+Pure: `plan_removal` only computes a plan from its arguments.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ TRUNCATION_RETENTION = TableProperty(
     key="delta.dropFeatureTruncateHistory.retentionDuration",
     default=DAY_MS,
     parse=parse_interval_ms,
-    help="How long versions with a dropped feature stay readable, such as 'interval 24 hours'.",
+    help="How long versions that use a dropped feature stay readable, such as 'interval 24 hours'.",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalPlan:
-    """What a removal would do, and what stands in its way.
+    """The result of a removal, and the obstacles to it.
 
     Attributes:
         feature: its name.
-        traces: what must be gone from the newest version first.
+        traces: uses of the feature in the newest version, which must be removed first.
         dependents: listed features that require this one.
         history: the rule for older versions.
-        wait_until_ms: for the history rule, when the log may be truncated at the earliest, by the truncation
-            retention; None when nothing is to be waited for, or the time is not known.
-        truncate_before_version: for the history rule, the version before which the log must be gone; None
-            when it is, or is not known.
-        protocol: the table's after the removal.
-        metadata: the table's after the removal, without what the feature recorded.
-        domains: tombstones of the feature's own domains, each with what it said.
-        history_is_clean: whether the history rule is kept.
+        wait_until_ms: for the history rule, the earliest time at which the log may be truncated, from the
+            truncation retention; None when there is nothing to wait for, or the time is not known.
+        truncate_before_version: for the history rule, the version before which the log must be deleted; None
+            when it already is, or the version is not known.
+        protocol: the table's protocol after the removal.
+        metadata: the table's metadata after the removal, without the feature's records.
+        domains: removals of the feature's own domains, each with the domain's last configuration.
+        history_is_clean: whether the history rule is satisfied.
     """
 
     feature: str
@@ -69,34 +70,37 @@ class RemovalPlan:
         return not self.traces and not self.dependents and self.history_is_clean
 
     def require_ready(self) -> None:
-        """Refuse a removal that may not be committed now.
+        """Refuse a removal that cannot be committed now.
 
         Raises:
-            FeatureRemovalError: says all that stands in the way, and what to do about it.
+            FeatureRemovalError: the message lists all obstacles, and how to remove them.
         """
         if self.is_ready:
             return
         causes = [trace.what for trace in self.traces]
-        causes += [f"{name} requires it" for name in self.dependents]
+        causes += [f"The feature {name} requires it." for name in self.dependents]
         fixes = [trace.remedy for trace in self.traces]
-        fixes += [f"drop {name} first" for name in self.dependents]
+        fixes += [f"Drop {name} first." for name in self.dependents]
         if not self.history_is_clean:
-            causes.append("versions that the log still has may use it")
-            fixes.append("when all traces are gone, let the retention pass and clean the log up to there")
+            causes.append("Versions that are still in the log may use it.")
+            fixes.append(
+                "When all uses are removed, wait until the retention has passed, and clean up the log to "
+                "that version."
+            )
         raise FeatureRemovalError(
             f"The table feature {self.feature} cannot be dropped now.",
-            cause="; ".join(causes),
-            fix="; ".join(dict.fromkeys(fixes)),
+            cause=" ".join(causes),
+            fix=" ".join(dict.fromkeys(fixes)),
         )
 
     def with_protection(self, *, version: int) -> RemovalPlan:
-        """The removal without waiting: the log before it is kept together instead (`checkpointProtection`).
+        """The removal without waiting: the log before it is protected instead (`checkpointProtection`).
 
-        The table then supports that feature, whose rule is that nobody cleans up a part of the log before
-        `version` who does not know all that is in it. Traces and dependents stand in the way as before.
+        The table then supports the feature `checkpointProtection`: only clients that support everything in
+        the log before `version` may clean up a part of it. Traces and dependents remain obstacles.
 
         Args:
-            version: the version that the removal will be.
+            version: the version of the removal's commit.
         """
         if self.history is HistoryRule.ANY:
             return self
@@ -115,40 +119,40 @@ class RemovalPlan:
 
 
 def plan_removal(state: TableState, feature: str, *, turn_off: bool = False) -> RemovalPlan:
-    """What taking a feature out of the table would do, and what stands in its way.
+    """The result of removing a feature from the table, and the obstacles to it.
 
-    The protocol afterwards is the lowest that says what is left: a table that lists nothing else than what a
-    legacy version stands for goes back to that version.
+    The new protocol is the lowest one with the remaining features: a table whose remaining features are
+    implied by a legacy version returns to that version.
 
     Args:
-        state: the table's.
+        state: the table's state.
         feature: its name, in any case.
-        turn_off: that the feature's own switches are on is no trace: the removal turns them off. Only where
-            nothing else needs the feature (`RemovalRule.is_switch`).
+        turn_off: do not count the feature's own properties and domains as traces, because the removal deletes
+            them. Only where nothing else needs the feature (`RemovalRule.is_switch`).
 
     Raises:
-        FeatureRemovalError: the table does not support the feature, or there is no rule for it.
+        FeatureRemovalError: the table does not support the feature, or removals of it have no rule.
     """
     name = _SPELLINGS.get(feature.lower(), feature)
     supported = supported_features(state.protocol)
     if name not in supported:
         raise FeatureRemovalError(
             f"The table does not support the feature {name}.",
-            cause=f"It supports {', '.join(sorted(supported)) or 'none'}.",
-            fix="Name one of these.",
+            cause=f"It supports {', '.join(sorted(supported)) or 'no features'}.",
+            fix="Name a feature that the table supports.",
         )
     if name not in RULES:
         raise FeatureRemovalError(
             f"The table feature {name} cannot be dropped.",
-            cause="Nothing in the log proves that no file needs it.",
-            fix="Keep it: a feature that is not in use asks nothing of a client that knows it.",
+            cause="The log cannot prove that no file needs it.",
+            fix="Keep the feature: a feature that is not in use does not affect clients that support it.",
         )
     rule = RULES[name]
     after = _switched_off(state, rule) if turn_off and rule.is_switch else state
     traces = tuple(trace for probe in rule.traces for trace in probe(after))
-    left = supported - {name}
+    remaining = supported - {name}
     dependents = tuple(
-        sorted(other for other in left if other in FEATURES and name in FEATURES[other].requires)
+        sorted(other for other in remaining if other in FEATURES and name in FEATURES[other].requires)
     )
     truncate_before, wait_until_ms, clean = _history(state, rule.history, has_traces=bool(traces))
     configuration = {k: v for k, v in state.metadata.configuration.items() if k not in rule.properties}
@@ -162,20 +166,20 @@ def plan_removal(state: TableState, feature: str, *, turn_off: bool = False) -> 
         protocol=_without(state.protocol, name),
         metadata=replace(state.metadata, configuration=configuration),
         domains=tuple(
-            replace(found, removed=True)
-            for domain, found in sorted(state.domains.items())
-            if domain in rule.domains and not found.removed
+            replace(metadata, removed=True)
+            for domain, metadata in sorted(state.domains.items())
+            if domain in rule.domains and not metadata.removed
         ),
         history_is_clean=clean,
     )
 
 
 def _switched_off(state: TableState, rule: RemovalRule) -> TableState:
-    kept = {k: v for k, v in state.metadata.configuration.items() if k not in rule.properties}
+    remaining = {k: v for k, v in state.metadata.configuration.items() if k not in rule.properties}
     return replace(
         state,
-        metadata=replace(state.metadata, configuration=kept),
-        domains={name: found for name, found in state.domains.items() if name not in rule.domains},
+        metadata=replace(state.metadata, configuration=remaining),
+        domains={name: item for name, item in state.domains.items() if name not in rule.domains},
     )
 
 
@@ -185,7 +189,7 @@ _SPELLINGS = {name.lower(): name for name in FEATURES}
 def _history(
     state: TableState, rule: HistoryRule, *, has_traces: bool
 ) -> tuple[int | None, int | None, bool]:
-    """Before which version the log must be gone, when that may be done, and whether it is so already."""
+    """The version before which the log must be deleted, the earliest time for it, and whether it is done."""
     if rule is HistoryRule.ANY:
         return None, None, True
     since = None if has_traces else state.clean_since_version
@@ -199,10 +203,10 @@ def _history(
 
 
 def _without(protocol: Protocol, name: str) -> Protocol:
-    """The lowest protocol without the feature; names that nobody knows stay where they are listed."""
-    left = supported_features(protocol) - {name}
+    """The lowest protocol without the feature; unknown features stay listed."""
+    remaining = supported_features(protocol) - {name}
     unknown_readers = frozenset(n for n in protocol.reader_features or () if n not in FEATURES)
     if not unknown_readers:
-        return lowest_protocol(left)
+        return lowest_protocol(remaining)
     readers = (protocol.reader_features or frozenset()) - {name}
-    return replace(protocol, reader_features=readers, writer_features=left)
+    return replace(protocol, reader_features=readers, writer_features=remaining)

@@ -1,7 +1,7 @@
-"""What stands in the way of taking a table feature out, feature by feature.
+"""The conditions for the removal of each table feature.
 
-A trace is something in a version that needs the feature. Each rule says what counts as one, whether older
-versions matter, and which records of the feature's own go with it. `removal` makes a plan of a rule.
+A trace is a use of the feature in a version. Each rule defines the traces of a feature, whether older
+versions matter, and which records are removed together with the feature. `removal` makes a plan from a rule.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ ROW_TRACKING_DOMAIN = "delta.rowTracking"
 
 
 class HistoryRule(Enum):
-    """What older versions in the log have to do with a removal."""
+    """The effect of older versions in the log on a removal."""
 
     ANY = "older versions may use it"
-    WITHOUT_TRACES = "no version that the log still has may use it"
+    WITHOUT_TRACES = "no version that is still in the log may use it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """A version, as far as removals look at it.
+    """The state of a version, as far as removals need it.
 
     Attributes:
-        has_deletion_vectors: whether a live file has one; True when it is not known.
-        has_removed_deletion_vectors: whether a tombstone has one and its live file has none. A reader that
-            identifies files by path alone takes the tombstone for the removal of the live file. True when it is
-            not known.
-        has_row_ids: whether a live file says which ids its rows have; True when it is not known.
-        has_v2_checkpoint: whether the version is read from a V2 checkpoint; True when it is not known.
+        has_deletion_vectors: whether a live file has a deletion vector; True when unknown.
+        has_removed_deletion_vectors: whether a tombstone has a deletion vector and the live file with the
+            same path has none. A reader that identifies files by path alone applies the tombstone to the live
+            file. True when unknown.
+        has_row_ids: whether a live file has a base row id; True when unknown.
+        has_v2_checkpoint: whether the version is read from a V2 checkpoint; True when unknown.
         domains: metadata domains by name.
         version: the version's number.
-        oldest_version: the oldest one that the log can still show.
-        clean_since_version: the oldest version from which on no version has traces of the feature; None where
-            the newest has some, or nobody has looked.
-        clean_since_ms: when that version was committed, in epoch milliseconds.
+        oldest_version: the oldest version that can be read from the log.
+        clean_since_version: the first version since which no version has traces of the feature; None where
+            the newest version has traces, or the log was not checked.
+        clean_since_ms: the time of that version's commit, in epoch milliseconds.
     """
 
     protocol: Protocol
@@ -72,7 +72,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Something that needs the feature, and what takes it away."""
+    """A use of the feature, and how to remove it, each as a sentence."""
 
     what: str
     remedy: str
@@ -83,15 +83,15 @@ TraceProbe = Callable[[TableState], Iterator[Trace]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalRule:
-    """How one feature is removed.
+    """The rule for the removal of one feature.
 
     Attributes:
-        traces: what must be gone first.
-        history: what older versions have to do with it.
-        properties: records of the feature's own, which go in the same commit.
-        domains: as that.
-        is_switch: whether these are all that turns the feature on, and taking them away in that commit turns
-            it off: then what they say is no trace.
+        traces: the uses that must be removed first.
+        history: the effect of older versions.
+        properties: the feature's own properties, which are removed in the same commit.
+        domains: the feature's own domains, which are removed in the same commit.
+        is_switch: whether only these properties and domains enable the feature, so that removing them in that
+            commit disables it; they are then not traces.
     """
 
     traces: tuple[TraceProbe, ...] = ()
@@ -104,7 +104,7 @@ class RemovalRule:
 def _property(key: str) -> TraceProbe:
     def probe(state: TableState) -> Iterator[Trace]:
         if state.metadata.configuration.get(key, "false").strip().lower() == "true":
-            yield Trace(what=f"{key} is true", remedy=f"set {key} to false")
+            yield Trace(what=f"{key} is true.", remedy=f"Set {key} to false.")
 
     return probe
 
@@ -112,7 +112,7 @@ def _property(key: str) -> TraceProbe:
 def _columns(what: str, *keys: str) -> TraceProbe:
     def probe(state: TableState) -> Iterator[Trace]:
         if any(key in fields for fields in field_metadata(state.metadata) for key in keys):
-            yield Trace(what=f"a column {what}", remedy=f"change or drop each column that {what}")
+            yield Trace(what=f"A column {what}.", remedy=f"Change or drop each column that {what}.")
 
     return probe
 
@@ -130,20 +130,20 @@ def _in_use(feature: str, what: str, remedy: str) -> TraceProbe:
     return probe
 
 
-def _of_type(wanted: PrimitiveType) -> TraceProbe:
+def _of_type(data_type: PrimitiveType) -> TraceProbe:
     def probe(state: TableState) -> Iterator[Trace]:
         schema = schema_from_json(state.metadata.schema_string)
-        if any(found == wanted for found in types_within(schema)):
+        if any(part == data_type for part in types_within(schema)):
             yield Trace(
-                what=f"a column is of the type {wanted}", remedy=f"drop each column of the type {wanted}"
+                what=f"A column is of type {data_type}.", remedy=f"Drop each column of type {data_type}."
             )
 
     return probe
 
 
 def _not_null(state: TableState) -> Iterator[Trace]:
-    if any(not found for found in _nullabilities(schema_from_json(state.metadata.schema_string))):
-        yield Trace(what="a column is NOT NULL", remedy="let every column hold nulls")
+    if any(not nullable for nullable in _nullabilities(schema_from_json(state.metadata.schema_string))):
+        yield Trace(what="A column is NOT NULL.", remedy="Make every column nullable.")
 
 
 def _nullabilities(schema: StructType) -> Iterator[bool]:
@@ -156,60 +156,60 @@ def _nullabilities(schema: StructType) -> Iterator[bool]:
 def _physical_names(state: TableState) -> Iterator[Trace]:
     if any("delta.columnMapping.physicalName" in fields for fields in field_metadata(state.metadata)):
         yield Trace(
-            what="columns have names of their own in the data files",
-            remedy="rewrite the table without column mapping",
+            what="Columns have physical names in the data files.",
+            remedy="Rewrite the table without column mapping.",
         )
 
 
 def _tombstones_with_deletion_vectors(state: TableState) -> Iterator[Trace]:
     if state.has_removed_deletion_vectors:
         yield Trace(
-            what="a file is live whose removal, with a deletion vector, the log still remembers",
-            remedy="write that file anew, or let delta.deletedFileRetentionDuration pass",
+            what="The log has a tombstone with a deletion vector for the path of a live file.",
+            remedy="Rewrite that file, or wait until delta.deletedFileRetentionDuration has passed.",
         )
 
 
 def _numbered_files(state: TableState) -> Iterator[Trace]:
-    # A later writer who turns the feature on again would give the same ids to other rows.
+    # A later writer that enables the feature again would assign the same ids to other rows.
     if state.has_row_ids:
-        yield Trace(what="live files have row ids", remedy="add these files again without them")
+        yield Trace(what="Live files have row ids.", remedy="Add these files again without row ids.")
 
 
 def _iceberg_format(state: TableState) -> Iterator[Trace]:
-    # Whoever keeps Iceberg's metadata refuses to write where nothing keeps the table convertible.
+    # Writers that maintain Iceberg metadata refuse to write to a table without Iceberg compatibility.
     key = UNIVERSAL_FORMATS.key
     if "iceberg" in state.metadata.configuration.get(key, "").lower():
-        yield Trace(what=f"{key} names iceberg", remedy=f"take iceberg out of {key}")
+        yield Trace(what=f"{key} contains iceberg.", remedy=f"Remove iceberg from {key}.")
 
 
 def _any_domain(state: TableState) -> Iterator[Trace]:
-    for name in sorted(name for name, found in state.domains.items() if not found.removed):
-        yield Trace(what=f"the table has the metadata domain {name}", remedy=f"remove the domain {name}")
+    for name in sorted(name for name, item in state.domains.items() if not item.removed):
+        yield Trace(what=f"The table has the metadata domain {name}.", remedy=f"Remove the domain {name}.")
 
 
 def _clustered(state: TableState) -> Iterator[Trace]:
     try:
-        found = ClusteringColumns.of_domains(state.domains)
+        clustering = ClusteringColumns.of_domains(state.domains)
     except InvalidTableError:
-        found = ClusteringColumns(columns=(("?",),))
-    if found is not None and found.columns:
-        yield Trace(what="the table is clustered", remedy="cluster it by nothing")
+        clustering = ClusteringColumns(columns=(("?",),))
+    if clustering is not None and clustering.columns:
+        yield Trace(what="The table is clustered.", remedy="Remove its clustering columns.")
 
 
 def _constraints(state: TableState) -> Iterator[Trace]:
     for key in sorted(state.metadata.configuration):
         if key.lower().startswith(CONSTRAINT_PREFIX):
             name = key[len(CONSTRAINT_PREFIX) :]
-            yield Trace(what=f"the table has the constraint {name}", remedy=f"drop the constraint {name}")
+            yield Trace(what=f"The table has the constraint {name}.", remedy=f"Drop the constraint {name}.")
 
 
 def _protected_log(state: TableState) -> Iterator[Trace]:
-    text = state.metadata.configuration.get(CHECKPOINT_PROTECTION, "0").strip()
-    before = int(text) if text.isdecimal() else state.version + 1
+    value = state.metadata.configuration.get(CHECKPOINT_PROTECTION, "0").strip()
+    before = int(value) if value.isdecimal() else state.version + 1
     if state.oldest_version < before:
         yield Trace(
-            what=f"the log before version {before} is protected, and goes back to {state.oldest_version}",
-            remedy="clean up the log to that version, all of it at once",
+            what=f"The log before version {before} is protected, and begins at {state.oldest_version}.",
+            remedy="Clean up the whole log before that version at once.",
         )
 
 
@@ -230,7 +230,7 @@ RULES: Mapping[str, RemovalRule] = {
     "appendOnly": RemovalRule(traces=(_property("delta.appendOnly"),)),
     "invariants": RemovalRule(traces=(_not_null, _columns("has an invariant", "delta.invariants"))),
     "checkConstraints": RemovalRule(traces=(_constraints,)),
-    # Versions with change files stay readable to who reads change data; others never look at them.
+    # Versions with change data files remain readable; only readers of change data need these files.
     "changeDataFeed": RemovalRule(
         traces=(_property("delta.enableChangeDataFeed"),),
         properties=("delta.enableChangeDataFeed",),
@@ -241,7 +241,7 @@ RULES: Mapping[str, RemovalRule] = {
     "allowColumnDefaults": RemovalRule(traces=(_columns("has a default", "CURRENT_DEFAULT"),)),
     "columnMapping": RemovalRule(
         traces=(
-            _in_use("columnMapping", "columns are mapped", "rewrite the table without column mapping"),
+            _in_use("columnMapping", "Columns are mapped.", "Rewrite the table without column mapping."),
             _physical_names,
         ),
         history=HistoryRule.WITHOUT_TRACES,
@@ -251,12 +251,12 @@ RULES: Mapping[str, RemovalRule] = {
         traces=(_of_type(TIMESTAMP_NTZ),),
         history=HistoryRule.WITHOUT_TRACES,
     ),
-    # It asks something of who vacuums, and leaves nothing in the log.
+    # The feature only restricts vacuum, and leaves nothing in the log.
     "vacuumProtocolCheck": RemovalRule(),
     "domainMetadata": RemovalRule(traces=(_any_domain,)),
     "deletionVectors": RemovalRule(
         traces=(
-            _in_use("deletionVectors", "deletion vectors are in use", "turn them off and purge the table"),
+            _in_use("deletionVectors", "Deletion vectors are in use.", "Disable them, and purge the table."),
             _tombstones_with_deletion_vectors,
         ),
         history=HistoryRule.WITHOUT_TRACES,
@@ -266,8 +266,8 @@ RULES: Mapping[str, RemovalRule] = {
         traces=(
             _in_use(
                 "v2Checkpoint",
-                "checkpoints are of the second version",
-                "set delta.checkpointPolicy to classic and write a checkpoint",
+                "The table has a V2 checkpoint.",
+                "Set delta.checkpointPolicy to classic, and write a checkpoint.",
             ),
         ),
         history=HistoryRule.WITHOUT_TRACES,
@@ -283,7 +283,7 @@ RULES: Mapping[str, RemovalRule] = {
         ),
         domains=(ROW_TRACKING_DOMAIN,),
     ),
-    # Older commits keep their times, which a reader may look at and need not.
+    # Older commits keep their timestamps, which readers may ignore.
     "inCommitTimestamp": RemovalRule(
         traces=(_property("delta.enableInCommitTimestamps"),),
         properties=("delta.enableInCommitTimestamps", ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP),
@@ -301,7 +301,7 @@ RULES: Mapping[str, RemovalRule] = {
         properties=("delta.enableIcebergCompatV2",),
         is_switch=True,
     ),
-    # Files that hold partition columns are read like others: the log's values count.
+    # Files with partition columns are read like other files: the partition values in the log take precedence.
     "materializePartitionColumns": RemovalRule(
         traces=(_property("delta.enableMaterializePartitionColumnsFeature"),),
         properties=("delta.enableMaterializePartitionColumnsFeature",),
@@ -312,4 +312,4 @@ RULES: Mapping[str, RemovalRule] = {
     "variantType": _VARIANT,
     "variantType-preview": _VARIANT,
 }
-"""Every feature with a rule. Whether a file keeps a variant in parts shows in no log: shredding has none."""
+"""Every feature with a rule. Variant shredding has none: the log does not record which files are shredded."""

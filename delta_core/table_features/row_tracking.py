@@ -1,4 +1,4 @@
-"""Whether rows of a table have ids, and where files keep those that were materialised.
+"""The row tracking state of a table, and the hidden columns with materialized values.
 
 PROTOCOL.md, "Row Tracking".
 """
@@ -22,11 +22,11 @@ _ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTracking:
-    """The hidden columns of data files, by the names that they have there.
+    """The hidden columns of data files, by their physical names.
 
     Attributes:
-        row_id_column: holds ids of rows that were moved or updated.
-        row_commit_version_column: holds the versions in which such rows last changed.
+        row_id_column: contains the ids of rows that were moved or updated.
+        row_commit_version_column: contains the versions in which such rows last changed.
     """
 
     row_id_column: str
@@ -34,58 +34,58 @@ class RowTracking:
 
     @classmethod
     def of(cls, protocol: Protocol, metadata: Metadata, *, operation: str) -> RowTracking:
-        """The columns of a table whose rows are tracked.
+        """The hidden columns of a table with row tracking enabled.
 
         Args:
             protocol: the table's protocol.
             metadata: the table's metadata.
-            operation: what was asked, for the message.
+            operation: the requested operation, for the message.
 
         Raises:
-            RowTrackingDisabledError: the table supports no row tracking, or has not enabled it: ids may then
-                be missing, and change whenever a row is moved.
-            InvalidTableError: it is enabled and the hidden columns have no names.
+            RowTrackingDisabledError: the table does not support row tracking, or has not enabled it: ids may
+                then be missing, and change when a row is moved.
+            InvalidTableError: row tracking is enabled, and the hidden columns have no names.
         """
         configuration = metadata.configuration
         if _FEATURE not in writer_features(protocol):
-            raise _disabled(operation, f"Its protocol does not list the feature {_FEATURE}")
+            raise _disabled(operation, f"Its protocol does not list the feature {_FEATURE}.")
         if configuration.get(_ENABLED, "").strip().lower() != "true":
-            raise _disabled(operation, f"The table property {_ENABLED} is not true")
+            raise _disabled(operation, f"The table property {_ENABLED} is not true.")
         names = [configuration.get(key, "") for key in (_ROW_ID_COLUMN, _ROW_COMMIT_VERSION_COLUMN)]
         if not all(names) or names[0] == names[1]:
             raise InvalidTableError(
-                f"Cannot {operation}: where files keep them is not known",
-                cause=f"{_ENABLED} is true, and {_ROW_ID_COLUMN} is {names[0]!r}, "
-                f"{_ROW_COMMIT_VERSION_COLUMN} {names[1]!r}",
-                fix="Restore a version of the table whose properties are complete",
+                f"Cannot {operation}: the names of the hidden columns are not known.",
+                cause=f"{_ENABLED} is true, {_ROW_ID_COLUMN} is {names[0]!r}, and "
+                f"{_ROW_COMMIT_VERSION_COLUMN} is {names[1]!r}.",
+                fix="Restore a version of the table whose properties are complete.",
             )
         return cls(row_id_column=names[0], row_commit_version_column=names[1])
 
 
 def refuse_hidden_columns(schema: StructType, configuration: Mapping[str, str]) -> None:
-    """Refuse a column that is called as one in which files keep the ids of rows.
+    """Refuse a column with the name of a hidden row tracking column.
 
-    The names stay taken where row tracking is off: files may have such columns already (PROTOCOL.md, "Writer
-    Requirements for Row Tracking").
+    The names stay reserved where row tracking is disabled, because files may already have these columns
+    (PROTOCOL.md, "Writer Requirements for Row Tracking").
 
     Raises:
-        SchemaError: there is one; its values would be taken for ids.
+        SchemaError: there is such a column; its values would be read as row ids.
     """
     hidden = {configuration.get(key, "").casefold() for key in (_ROW_ID_COLUMN, _ROW_COMMIT_VERSION_COLUMN)}
     for field in schema:
-        # A column that was called so once still is in files.
+        # A renamed column still has its physical name in files.
         names = {field.name.casefold(), str(field.metadata.get(NAME_KEY, field.name)).casefold()}
         if names & hidden:
             raise SchemaError(
-                f"No column of this table can be called {field.name}",
-                cause="Its row tracking has a column of that name in data files",
-                fix="Choose another name",
+                f"The column name {field.name} is reserved in this table.",
+                cause="It is the name of the hidden row tracking column in data files.",
+                fix="Choose another name.",
             )
 
 
 def _disabled(operation: str, cause: str) -> RowTrackingDisabledError:
     return RowTrackingDisabledError(
-        f"Cannot {operation}: row tracking is not enabled on the table",
+        f"Cannot {operation}: row tracking is not enabled on the table.",
         cause=cause,
-        fix=f"Set {_ENABLED} to true (alter.set_properties), or read the rows without them",
+        fix=f"Set {_ENABLED} to true (alter.set_properties), or read the rows without these columns.",
     )

@@ -1,8 +1,8 @@
-"""The list of columns that get statistics, `delta.dataSkippingStatsColumns`, held against the columns.
+"""Validation of `delta.dataSkippingStatsColumns`, the list of columns that get statistics.
 
-A name that is no column's would leave the table without statistics in silence, and delta-spark changes the
-definition of no table that has one. As there a name is that of a column that has bounds, or of a struct or
-what is within one, of which every leaf counts.
+A name that is not a column would silently leave the table without statistics, and delta-spark does not change
+the definition of a table with such a name. As in delta-spark, a name must be a column with minimum and
+maximum, a struct, or a field within a struct; for a struct every leaf gets statistics.
 """
 
 from __future__ import annotations
@@ -19,59 +19,59 @@ from delta_core.table_features.stats_leaves import has_bounds
 
 
 def require_stats_columns(columns: TableColumns) -> None:
-    """Refuse a list that names something else than columns that can have statistics.
+    """Refuse a list with names other than columns that can have statistics.
 
     Raises:
-        InvalidTablePropertyError: names what is wrong with it.
+        InvalidTablePropertyError: the message lists the problems.
     """
-    text = columns.configuration.get(STATS_COLUMNS_KEY)
-    if text is None or not text.strip():
+    names = columns.configuration.get(STATS_COLUMNS_KEY)
+    if names is None or not names.strip():
         return
-    paths = parse_names(text) if is_list_of_names(text) else None
+    paths = parse_names(names) if is_list_of_names(names) else None
     if paths is None:
-        problems = ["It is no list of names such as a, b.c, `d.e`."]
+        problems = ["It is not a list of names such as a, b.c, `d.e`."]
     else:
-        problems = [found for path in paths if (found := _problem(columns, path)) is not None]
-        problems += [f"{shown(path)} is named twice." for path in _repeated(paths)]
+        problems = [problem for path in paths if (problem := _problem(columns, path)) is not None]
+        problems += [f"{shown(path)} is listed twice." for path in _repeated(paths)]
     if problems:
         raise InvalidTablePropertyError(
-            f"The table property {STATS_COLUMNS_KEY} cannot be {text!r}.",
+            f"The table property {STATS_COLUMNS_KEY} cannot be {names!r}.",
             cause=" ".join(problems),
-            fix="Name columns of numbers, text, dates or times, or structs of them, each once; "
-            "names of other characters than ASCII letters, digits and underscores in backticks.",
+            fix="List columns of numbers, strings, dates or timestamps, or structs of them, each once. Write "
+            "names with characters other than ASCII letters, digits and underscores in backticks.",
         )
 
 
 def keep_stats_columns(columns: TableColumns) -> TableColumns:
-    """The same without names in the list that the columns no longer allow, as after dropping them.
+    """Remove names that are no longer allowed from the list, for example after dropping columns.
 
-    A list that loses its last name becomes the empty one. One that cannot be read stays as it is.
+    A list without remaining names becomes empty. A list that cannot be parsed stays unchanged.
     """
     paths = parse_names(columns.configuration.get(STATS_COLUMNS_KEY, ""))
-    kept = [path for path in paths or () if _problem(columns, path) is None]
-    if not paths or kept == paths:
+    allowed = [path for path in paths or () if _problem(columns, path) is None]
+    if not paths or allowed == paths:
         return columns
-    return replace(columns, configuration={**columns.configuration, STATS_COLUMNS_KEY: render_names(kept)})
+    return replace(columns, configuration={**columns.configuration, STATS_COLUMNS_KEY: render_names(allowed)})
 
 
 def _problem(columns: TableColumns, path: Path) -> str | None:
-    """Why a name cannot stand there; None where it can."""
-    field = _found(columns.schema, path)
+    """The reason why a name is not allowed in the list; None where it is allowed."""
+    field = _field_at(columns.schema, path)
     if field is None:
-        return f"There is no column {shown(path)}."
+        return f"The column {shown(path)} does not exist."
     if path[0].casefold() in {name.casefold() for name in columns.partition_columns}:
-        return f"{field.name} is a partition column, whose values the log has for every file."
+        return f"{field.name} is a partition column, whose values are in the log for every file."
     if len(path) == 1 and not _may_have_bounds(field.data_type):
-        return f"{field.name} is of the type {field.data_type}, which has no least and greatest value."
+        return f"{field.name} is of type {field.data_type}, which has no minimum and maximum."
     return None
 
 
 def _may_have_bounds(data_type: DataType) -> bool:
-    # Writers that keep variants in parts have bounds of them.
+    # Writers that shred variants store bounds for them.
     return isinstance(data_type, StructType) or has_bounds(data_type) or data_type == VARIANT
 
 
-def _found(schema: StructType, path: Path) -> StructField | None:
+def _field_at(schema: StructType, path: Path) -> StructField | None:
     inside: object = schema
     field = None
     for name in path:

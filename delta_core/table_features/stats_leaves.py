@@ -1,8 +1,8 @@
-"""Which columns of a table get statistics (PROTOCOL.md, "Per-file Statistics").
+"""The columns of a table that get statistics (PROTOCOL.md, "Per-file Statistics").
 
-The columns are the leaves named by `delta.dataSkippingStatsColumns`, else the first
-`delta.dataSkippingNumIndexedCols` leaves (32 by default, all when negative); partition columns do not
-count. Numbers, strings, dates and timestamps have bounds; every leaf has a null count.
+The columns are the leaves listed in `delta.dataSkippingStatsColumns`, or else the first
+`delta.dataSkippingNumIndexedCols` leaves (32 by default, all when negative), not counting partition columns.
+Numbers, strings, dates and timestamps have bounds; every leaf has a null count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from delta_core.schema.types import (
 )
 
 STRING_PREFIX_LENGTH = 32
-"""Characters that bounds of strings are cut to, where the table does not say."""
+"""The default number of characters that bounds of strings are truncated to."""
 
 _BOUNDED = frozenset({STRING, LONG, INTEGER, SHORT, BYTE, FLOAT, DOUBLE, DATE, TIMESTAMP, TIMESTAMP_NTZ})
 _NAME_PART = re.compile(r"\s*+(?:`((?:[^`]|``)*+)`|([^`.,]++))\s*+(?=[.,]|$)")
@@ -37,7 +37,7 @@ _SKIPPED = re.compile(r"`+|[.,]|[^`.,]+")
 
 
 class SkippingProperties(Protocol):
-    """The two table properties that say which columns get statistics."""
+    """The two table properties that determine which columns get statistics."""
 
     @property
     def data_skipping_num_indexed_cols(self) -> int:
@@ -46,7 +46,7 @@ class SkippingProperties(Protocol):
 
     @property
     def data_skipping_stats_columns(self) -> str | Sequence[str] | None:
-        """Comma-separated column names (or a sequence of them); None when the number decides."""
+        """Comma-separated column names (or a sequence of them); None when the number applies."""
         ...
 
 
@@ -55,8 +55,8 @@ class StatsLeaf:
     """One leaf with statistics.
 
     Attributes:
-        path: in the schema, or in files where they call columns otherwise.
-        prefix_length: characters that bounds of strings are cut to.
+        path: the path in the schema, or in files where columns have other names there.
+        prefix_length: number of characters that bounds of strings are truncated to.
     """
 
     path: tuple[str, ...]
@@ -65,12 +65,12 @@ class StatsLeaf:
 
     @property
     def has_bounds(self) -> bool:
-        """Whether minimum and maximum are kept, or the null count alone."""
+        """Whether the leaf has minimum and maximum, or only a null count."""
         return has_bounds(self.data_type)
 
 
 def has_bounds(data_type: DataType) -> bool:
-    """Whether a type's minimum and maximum are kept."""
+    """Whether statistics of a type include minimum and maximum."""
     return isinstance(data_type, DecimalType) or data_type in _BOUNDED
 
 
@@ -86,8 +86,8 @@ def stats_leaves(
         return leaves[:32]
     named = properties.data_skipping_stats_columns
     if named is not None:
-        wanted = parse_column_list(named if isinstance(named, str) else ",".join(named))
-        return [leaf for leaf in leaves if any(_is_below(leaf.path, path) for path in wanted)]
+        selected = parse_column_list(named if isinstance(named, str) else ",".join(named))
+        return [leaf for leaf in leaves if any(_is_below(leaf.path, path) for path in selected)]
     count = properties.data_skipping_num_indexed_cols
     return leaves if count < 0 else leaves[:count]
 
@@ -98,32 +98,32 @@ def every_leaf(
     *,
     partition_columns: Sequence[str] = (),
 ) -> list[StatsLeaf]:
-    """All leaves but partition columns, in schema order, whichever of them the properties want."""
+    """All leaves except partition columns, in schema order, regardless of the properties."""
     partitions = {name.casefold() for name in partition_columns}
     data = StructType(tuple(field for field in schema if field.name.casefold() not in partitions))
-    # Named by a table property that not everything which has the other two knows of.
+    # Not every implementation of `SkippingProperties` has this property.
     length = getattr(properties, "data_skipping_string_prefix_length", STRING_PREFIX_LENGTH)
     return list(_leaves(data, (), length))
 
 
-def parse_column_list(text: str) -> list[tuple[str, ...]]:
-    """`a, b.c, `x.y`` as paths, in lower case."""
+def parse_column_list(names: str) -> list[tuple[str, ...]]:
+    """The paths in a list such as `a, b.c, `x.y``, in lower case."""
     paths: list[tuple[str, ...]] = []
     parts: list[str] = []
     position = 0
-    while position < len(text):
-        match = _NAME_PART.match(text, position)
+    while position < len(names):
+        match = _NAME_PART.match(names, position)
         if match is None:
-            # No name begins here: over all of it at once, or a long text without names takes for ever.
-            skipped = _SKIPPED.match(text, position)
-            if text[position] == "," and parts:
+            # No name begins here. Skip the whole run: skipping single characters would be quadratic.
+            skipped = _SKIPPED.match(names, position)
+            if names[position] == "," and parts:
                 paths.append(tuple(parts))
                 parts = []
             position = skipped.end() if skipped else position + 1
             continue
         parts.append((match[1].replace("``", "`") if match[1] is not None else match[2].strip()).casefold())
         position = match.end()
-        if position >= len(text) or text[position] == ",":
+        if position >= len(names) or names[position] == ",":
             paths.append(tuple(parts))
             parts = []
         position += 1

@@ -1,4 +1,4 @@
-"""May this library do what was asked to this table? (PROTOCOL.md, "Protocol Evolution")."""
+"""Checks whether this library supports an operation on a table (PROTOCOL.md, "Protocol Evolution")."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def require_read_support(
 ) -> None:
     """Refuse a table whose rows could be misread.
 
-    A known feature that the table lists but does not use is no obstacle; an unknown one always is.
+    A known feature that is listed but not in use is accepted; an unknown feature is always refused.
 
     Args:
         protocol: the table's protocol.
         metadata: the table's metadata.
-        has_deletion_vectors: False when no live file is known to have one.
-        has_v2_checkpoint: False when the version does not come from one.
-        through_scan: rows are read with everything that changes what a data file's rows mean.
-        operation: what was asked, for the message.
+        has_deletion_vectors: False when it is known that no live file has a deletion vector.
+        has_v2_checkpoint: False when the version is not read from a V2 checkpoint.
+        through_scan: whether rows are read with full support for the features that change their meaning.
+        operation: the requested operation, for the message.
 
     Raises:
-        UnsupportedTableFeatureError: names each feature that stands in the way, and the operation.
-        CorruptLogError: columns are mapped, and the protocol does not say so.
+        UnsupportedTableFeatureError: the message lists each unsupported feature, and the operation.
+        CorruptLogError: columns are mapped, and the protocol does not list column mapping.
     """
     if protocol.min_reader_version > MAX_READER_VERSION:
         raise _newer_version("reader", protocol.min_reader_version, MAX_READER_VERSION, operation)
@@ -58,28 +58,27 @@ def require_read_support(
         raise _unsupported(refused, operation)
     if FEATURES["columnMapping"].active(facts) and "columnMapping" not in listed:
         raise CorruptLogError(
-            f"Cannot {operation}: its columns are mapped, and its protocol does not say so.",
-            cause="The property delta.columnMapping.mode is set, and the feature columnMapping is not "
-            "listed: other engines would look for the columns under other names.",
-            fix="Restore the table, with the engine that set the property, to a version before it.",
+            f"Cannot {operation}: its columns are mapped, and its protocol does not list columnMapping.",
+            cause="The property delta.columnMapping.mode is set without the feature columnMapping: other "
+            "engines would search for the columns under other names.",
+            fix="Restore an earlier version of the table with the engine that set the property.",
         )
     changes = sorted(set(unsupported_changes(metadata)))
     if changes and {"typeWidening", "typeWidening-preview"} & listed:
         raise UnsupportedTableFeatureError(
             f"Cannot {operation}: unsupported table feature typeWidening.",
-            cause=f"A column's type changed from {changes[0]}, which is none of the protocol's widenings.",
-            fix="Use an engine that supports the change, or rewrite the table with it.",
+            cause=f"A column's type changed from {changes[0]}, which the protocol does not allow.",
+            fix="Use an engine that supports the change, or rewrite the table with that engine.",
         )
 
 
 def require_log_support(protocol: Protocol, *, operation: str) -> None:
-    """Refuse a table whose list of files could be wrong: one with unknown reader features.
+    """Refuse a table whose list of files could be wrong, because it has unknown reader features.
 
-    Features that are known and only change how rows are read (deletion vectors, column mapping) do not
-    matter here.
+    Known features that only change how rows are read (deletion vectors, column mapping) are accepted here.
 
     Raises:
-        UnsupportedTableFeatureError: names each feature that stands in the way, and the operation.
+        UnsupportedTableFeatureError: the message lists each unsupported feature, and the operation.
     """
     if protocol.min_reader_version > MAX_READER_VERSION:
         raise _newer_version("reader", protocol.min_reader_version, MAX_READER_VERSION, operation)
@@ -97,18 +96,18 @@ def require_write_support(
     has_v2_checkpoint: bool = True,
     operation: str = "write to the table",
 ) -> None:
-    """Refuse a table that a writer of ours could damage. Includes `require_read_support`.
+    """Refuse a table that a writer of this library could damage. Includes `require_read_support`.
 
     Args:
         protocol: the table's protocol.
         metadata: the table's metadata.
-        surface: who writes; a feature that is in use must be written correctly by it.
-        has_deletion_vectors: False when no live file is known to have one.
-        has_v2_checkpoint: False when the version does not come from one.
-        operation: what was asked, for the message.
+        writer_kind: the kind of writer; it must support every feature that is in use.
+        has_deletion_vectors: False when it is known that no live file has a deletion vector.
+        has_v2_checkpoint: False when the version is not read from a V2 checkpoint.
+        operation: the requested operation, for the message.
 
     Raises:
-        UnsupportedTableFeatureError: names each feature that stands in the way, and the operation.
+        UnsupportedTableFeatureError: the message lists each unsupported feature, and the operation.
     """
     require_read_support(
         protocol,
@@ -152,11 +151,11 @@ def _unsupported(
     if writer_kind is not None and len(unknown) < len(listed):
         cause += f" for {writer_kind.words}"
     if unknown:
-        cause += f" ({', '.join(unknown)}: not known at all)"
-    fix = "Use an engine that supports the feature, or drop the feature from the table with it."
+        cause += f" (unknown: {', '.join(unknown)})"
+    fix = "Use an engine that supports the feature, or drop the feature from the table with that engine."
     able = None if writer_kind is None else _able(listed)
     if able:
-        fix += f" What deltaward does to such a table: {able}."
+        fix += f" For such a table deltaward supports {able}."
     return UnsupportedTableFeatureError(
         f"Cannot {operation}: unsupported table feature {', '.join(listed)}.", cause=cause + ".", fix=fix
     )
@@ -165,22 +164,22 @@ def _unsupported(
 def _not_plain(names: Iterable[str], operation: str) -> UnsupportedTableFeatureError:
     return UnsupportedTableFeatureError(
         f"Cannot {operation}: unsupported table feature {', '.join(names)}.",
-        cause="The data files are read as plain Parquet here, as Spark jobs do, and such a table's do not "
-        "say all by themselves.",
-        fix="Use delta_core for it (DeltaTable and write_deltalake), or take the feature away with "
+        cause="The operation reads data files as plain Parquet, as Spark jobs do, but with this feature the "
+        "rows also depend on the log.",
+        fix="Use delta_core for the operation (DeltaTable and write_deltalake), or remove the feature with "
         "alter.drop_feature.",
     )
 
 
 def _able(names: Iterable[str]) -> str:
-    """The surfaces that could do with all of these features, in words."""
-    known = [FEATURES[name].writable_by if name in FEATURES else frozenset() for name in names]
-    return in_words(frozenset.intersection(*known))
+    """The writer kinds that support all of these features, as part of a sentence."""
+    supported = [FEATURES[name].writable_by if name in FEATURES else frozenset() for name in names]
+    return in_words(frozenset.intersection(*supported))
 
 
 def _newer_version(side: str, version: int, highest: int, operation: str) -> UnsupportedTableFeatureError:
     return UnsupportedTableFeatureError(
         f"Cannot {operation}: it needs {side} version {version}.",
-        cause=f"The highest {side} version there is support for is {highest}.",
+        cause=f"The highest supported {side} version is {highest}.",
         fix="Use an engine that supports the version.",
     )

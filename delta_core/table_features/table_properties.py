@@ -1,7 +1,7 @@
-"""Table properties: key, default, how the text is read, what is allowed (PROTOCOL.md, "Table Properties").
+"""Table properties: key, default, parsing and validation (PROTOCOL.md, "Table Properties").
 
-A property that a table sets to a nonsensical value is an error where it is used, not where the table
-is opened: a table stays readable with a broken property that reading does not need.
+An invalid value of a property is an error where the property is used, not where the table is opened: a table
+stays readable with an invalid property that reading does not need.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _BYTES = re.compile(r"(\d{1,18})\s*([kmgtp]?)i?b?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableProperty(Generic[T]):
-    """One property: how its text becomes a value.
+    """One property, and how its string becomes a value.
 
     Attributes:
         key: the name in `metaData.configuration`.
         default: the value where the table does not set it.
-        parse: text to value; raises ValueError.
-        validate: what is wrong with a parsed value, or None.
+        parse: string to value; raises ValueError.
+        validate: the problem of a parsed value as a sentence, or None.
         help: one sentence for users.
-        accepted: which texts, where `parse` alone does not say it.
+        accepted: a description of the accepted strings, where it does not follow from `parse`.
     """
 
     key: str
@@ -53,90 +53,90 @@ class TableProperty(Generic[T]):
         """The table's value.
 
         Raises:
-            InvalidTablePropertyError: the text is not a value of the property.
+            InvalidTablePropertyError: the string is not a value of the property.
         """
-        text = configuration.get(self.key)
-        if text is None:
+        value_string = configuration.get(self.key)
+        if value_string is None:
             return self.default
         try:
-            value = self.parse(text)
+            value = self.parse(value_string)
             problem = self.validate(value)
         except ValueError as error:
             problem = str(error)
         if problem:
             raise InvalidTablePropertyError(
-                f"The table property {self.key} cannot be {text!r}.", cause=problem, fix=self._advice
+                f"The table property {self.key} cannot be {value_string!r}.", cause=problem, fix=self._advice
             )
         return value
 
     @property
     def _advice(self) -> str:
         accepted = self.accepted or _ACCEPTED.get(self.parse)
-        return f"Set it to {accepted}. What it says: {self.help}" if accepted else self.help
+        return f"Set it to {accepted}. Its meaning: {self.help}" if accepted else self.help
 
 
-def parse_whole(text: str) -> int:
-    """A whole number. Raises ValueError."""
+def parse_whole(string: str) -> int:
+    """Parse an integer. Raises ValueError."""
     try:
-        return int(text)
+        return int(string)
     except ValueError:
-        raise ValueError(f"{text!r} is no whole number") from None
+        raise ValueError(f"{string!r} is not an integer.") from None
 
 
-def parse_interval_ms(text: str) -> int:
-    """A duration such as `interval 30 days` or `interval 1 week 2 hours`, in milliseconds.
+def parse_interval_ms(string: str) -> int:
+    """Parse a duration such as `interval 30 days` or `interval 1 week 2 hours` to milliseconds.
 
     Raises:
-        ValueError: not such a text; months and years have no fixed length and are refused.
+        ValueError: not a duration; months and years have no fixed length and are refused.
     """
-    rest = text.strip().lower().removeprefix("interval").strip()
+    rest = string.strip().lower().removeprefix("interval").strip()
     total_us, matched = 0, False
     while rest:
         part = _INTERVAL_PART.match(rest)
         if part is None:
-            raise ValueError(f"{text!r} is not an interval such as 'interval 30 days'")
+            raise ValueError(f"{string!r} is not an interval such as 'interval 30 days'.")
         amount, unit = int(part.group(1)), part.group(2)
         total_us += amount if unit == "microsecond" else amount * _UNITS_MS[unit] * 1000
         rest, matched = rest[part.end() :].strip(), True
     if not matched:
-        raise ValueError("the interval is empty")
+        raise ValueError("The interval is empty.")
     return total_us // 1000
 
 
-def parse_bytes(text: str) -> int:
-    """A size such as `1073741824`, `128mb` or `1g`, in bytes (binary units). Raises ValueError."""
-    match = _BYTES.fullmatch(text.strip().lower())
+def parse_bytes(string: str) -> int:
+    """Parse a size such as `1073741824`, `128mb` or `1g` to bytes (binary units). Raises ValueError."""
+    match = _BYTES.fullmatch(string.strip().lower())
     if match is None:
-        raise ValueError(f"{text!r} is not a size such as '128mb'")
+        raise ValueError(f"{string!r} is not a size such as '128mb'.")
     shift: int = 10 * " kmgtp".index(match.group(2) or " ")
     return int(match.group(1)) << shift
 
 
-def parse_bool(text: str) -> bool:
-    """`true` or `false` in any case. Raises ValueError."""
-    folded = text.strip().lower()
+def parse_bool(string: str) -> bool:
+    """Parse `true` or `false` in any case. Raises ValueError."""
+    folded = string.strip().lower()
     if folded not in ("true", "false"):
-        raise ValueError("it is neither true nor false")
+        raise ValueError("It is neither true nor false.")
     return folded == "true"
 
 
 _ACCEPTED: dict[Callable[[str], object], str] = {
     parse_bool: "true or false",
-    parse_whole: "a whole number",
+    parse_whole: "an integer",
     parse_interval_ms: "an interval such as 'interval 7 days'",
     parse_bytes: "a size such as '128mb'",
 }
 
 
-def canonical_string(key: str, text: str) -> str:
-    """The spelling of a property's value that every engine understands, where we understand more.
+def canonical_string(key: str, string: str) -> str:
+    """The spelling of a property's value that every engine supports; this library accepts more spellings.
 
-    Others compare with `true`, and want intervals to begin with `interval`. What is no value of the
-    property stays as it is, to be refused by its own error.
+    Other engines compare with `true`, and require intervals to begin with `interval`. Invalid values are
+    returned unchanged and refused by validation.
     """
-    if not isinstance(text, str) or key.startswith("delta.constraints.") or not key.startswith("delta."):
-        return text
-    folded = " ".join(text.lower().split())
+    if not isinstance(string, str) or key.startswith("delta.constraints.") or not key.startswith("delta."):
+        return string
+    folded = " ".join(string.lower().split())
     if folded in ("true", "false"):
         return folded
     if key == CHECKPOINT_POLICY.key:
@@ -145,58 +145,58 @@ def canonical_string(key: str, text: str) -> str:
         try:
             parse_interval_ms(folded)
         except ValueError:
-            return text
+            return string
         return folded if folded.startswith("interval ") else f"interval {folded}"
-    return text
+    return string
 
 
 def _not_negative(value: int) -> str | None:
-    return "it is negative" if value < 0 else None
+    return "It is negative." if value < 0 else None
 
 
 def _positive(value: int) -> str | None:
-    return None if value > 0 else "it is not positive"
+    return None if value > 0 else "It is not positive."
 
 
 def _at_least_minus_one(value: int) -> str | None:
-    return None if value >= -1 else "it is below -1"
+    return None if value >= -1 else "It is below -1."
 
 
 def _policy(value: str) -> str | None:
-    # Another name would give the table the feature `v2Checkpoint` and classic checkpoints.
-    return None if value.strip().lower() in ("classic", "v2") else "it is neither classic nor v2"
+    # Another value would enable the feature `v2Checkpoint` but write classic checkpoints.
+    return None if value.strip().lower() in ("classic", "v2") else "It is neither classic nor v2."
 
 
 def _formats(values: tuple[str, ...]) -> str | None:
     unknown = sorted({*values} - {"iceberg", "hudi"})
-    return f"there is no format {', '.join(unknown)}" if unknown else None
+    return f"The format {', '.join(unknown)} does not exist." if unknown else None
 
 
 def _isolation(value: str) -> str | None:
     known = ("Serializable", "WriteSerializable", "SnapshotIsolation")
-    return None if value in known else f"it is none of {', '.join(known)}"
+    return None if value in known else f"It is not one of {', '.join(known)}."
 
 
-def _codec(text: str) -> str:
-    folded = text.strip().lower()
+def _codec(string: str) -> str:
+    folded = string.strip().lower()
     codec = {"uncompressed": "none", "lz4": "lz4_raw"}.get(folded, folded)
     if codec not in ("snappy", "zstd", "gzip", "brotli", "lz4_raw", "none"):
-        raise ValueError("there is no such codec here")
+        raise ValueError("The codec is not supported.")
     return codec
 
 
-def _page_version(text: str) -> str:
-    if re.fullmatch(r"1\.0\.0|2\.\d+\.\d+", text) is None:
-        raise ValueError("it is neither 1.0.0 nor a version such as 2.12.0")
-    return f"{text[0]}.0"
+def _page_version(string: str) -> str:
+    if re.fullmatch(r"1\.0\.0|2\.\d+\.\d+", string) is None:
+        raise ValueError("It is neither 1.0.0 nor a version such as 2.12.0.")
+    return f"{string[0]}.0"
 
 
-def _column_list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+def _column_list(string: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in string.split(",") if part.strip())
 
 
-def _optional_columns(text: str) -> tuple[str, ...] | None:
-    return _column_list(text)
+def _optional_columns(string: str) -> tuple[str, ...] | None:
+    return _column_list(string)
 
 
 def _flag(key: str, default: bool, help_text: str) -> TableProperty[bool]:
@@ -209,20 +209,20 @@ def _interval(key: str, days: int, help_text: str) -> TableProperty[int]:
     )
 
 
-APPEND_ONLY = _flag("delta.appendOnly", False, "Set true to forbid deleting and changing rows.")
+APPEND_ONLY = _flag("delta.appendOnly", False, "Set it to true to forbid deleting and changing rows.")
 CHECKPOINT_INTERVAL = TableProperty(
     key="delta.checkpointInterval",
     default=10,
     parse=parse_whole,
     validate=_positive,
-    accepted="a whole number from 1 on",
+    accepted="an integer of at least 1",
     help="Number of commits between two checkpoints.",
 )
 WRITE_STATS_AS_JSON = _flag(
-    "delta.checkpoint.writeStatsAsJson", True, "Whether checkpoints hold statistics as JSON text."
+    "delta.checkpoint.writeStatsAsJson", True, "Whether checkpoints contain statistics as JSON."
 )
 WRITE_STATS_AS_STRUCT = _flag(
-    "delta.checkpoint.writeStatsAsStruct", False, "Whether checkpoints hold statistics as columns."
+    "delta.checkpoint.writeStatsAsStruct", False, "Whether checkpoints contain statistics as columns."
 )
 LOG_RETENTION = _interval("delta.logRetentionDuration", 30, "How long versions stay in the log.")
 DELETED_FILE_RETENTION = _interval(
@@ -236,22 +236,22 @@ DATA_SKIPPING_NUM_INDEXED_COLS = TableProperty(
     default=32,
     parse=parse_whole,
     validate=_at_least_minus_one,
-    accepted="a whole number from -1 on",
-    help="Number of leading columns with statistics; -1 is all.",
+    accepted="an integer of at least -1",
+    help="Number of leading columns with statistics; -1 means all.",
 )
 DATA_SKIPPING_STATS_COLUMNS: TableProperty[tuple[str, ...] | None] = TableProperty(
     key="delta.dataSkippingStatsColumns",
     default=None,
     parse=_optional_columns,
-    help="Comma-separated columns with statistics; overrides the number.",
+    help="Comma-separated columns with statistics; overrides delta.dataSkippingNumIndexedCols.",
 )
 DATA_SKIPPING_STRING_PREFIX_LENGTH = TableProperty(
     key="delta.dataSkippingStringPrefixLength",
     default=32,
     parse=parse_whole,
     validate=_positive,
-    accepted="a whole number from 1 on",
-    help="Number of characters that bounds of strings are cut to in statistics.",
+    accepted="an integer of at least 1",
+    help="Number of characters that bounds of strings are truncated to in statistics.",
 )
 PARQUET_COMPRESSION_CODEC = TableProperty(
     key="delta.parquet.compression.codec",
@@ -270,7 +270,7 @@ PARQUET_FORMAT_VERSION = TableProperty(
 WRITE_PARTITION_COLUMNS = _flag(
     "delta.writePartitionColumnsToParquet",
     False,
-    "Whether new data files hold the partition columns too, where no table feature says it.",
+    "Whether new data files also contain the partition columns, regardless of table features.",
 )
 ISOLATION_LEVEL = TableProperty(
     key="delta.isolationLevel",
@@ -278,7 +278,7 @@ ISOLATION_LEVEL = TableProperty(
     parse=str,
     validate=_isolation,
     accepted="Serializable, WriteSerializable or SnapshotIsolation",
-    help="How far writers at the same time are kept apart.",
+    help="The isolation level of concurrent writers.",
 )
 TARGET_FILE_SIZE = TableProperty(
     key="delta.targetFileSize",
@@ -286,7 +286,7 @@ TARGET_FILE_SIZE = TableProperty(
     parse=parse_bytes,
     validate=_positive,
     accepted="a size above 0 such as '128mb'",
-    help="Size that compaction aims at.",
+    help="Target file size of compaction.",
 )
 RANDOMIZE_FILE_PREFIXES = _flag(
     "delta.randomizeFilePrefixes", False, "Whether data files get a random prefix directory."
@@ -296,7 +296,7 @@ RANDOM_PREFIX_LENGTH = TableProperty(
     default=2,
     parse=parse_whole,
     validate=_positive,
-    accepted="a whole number from 1 on",
+    accepted="an integer of at least 1",
     help="Number of characters of a random prefix.",
 )
 ENABLE_CHANGE_DATA_FEED = _flag("delta.enableChangeDataFeed", False, "Whether changes of rows are recorded.")
@@ -305,10 +305,10 @@ ENABLE_DELETION_VECTORS = _flag(
 )
 ENABLE_ROW_TRACKING = _flag("delta.enableRowTracking", False, "Whether rows have stable identifiers.")
 ROW_TRACKING_SUSPENDED = _flag(
-    "delta.rowTrackingSuspended", False, "Whether new rows get no identifiers for the time being."
+    "delta.rowTrackingSuspended", False, "Whether new rows temporarily get no identifiers."
 )
 ENABLE_IN_COMMIT_TIMESTAMPS = _flag(
-    "delta.enableInCommitTimestamps", False, "Whether a commit's time is in the commit."
+    "delta.enableInCommitTimestamps", False, "Whether commits contain their timestamp."
 )
 ENABLE_TYPE_WIDENING = _flag("delta.enableTypeWidening", False, "Whether column types may be widened.")
 COLUMN_MAPPING_MODE = TableProperty(
@@ -320,21 +320,21 @@ CHECKPOINT_POLICY = TableProperty(
     parse=str,
     validate=_policy,
     accepted="classic or v2",
-    help="Which kind of checkpoints is written.",
+    help="The kind of checkpoints that are written.",
 )
 UNIVERSAL_FORMATS: TableProperty[tuple[str, ...]] = TableProperty(
     key="delta.universalFormat.enabledFormats",
     default=(),
     parse=_column_list,
     validate=_formats,
-    accepted="iceberg, hudi, or both with a comma between them",
-    help="Formats that other engines keep metadata in.",
+    accepted="iceberg, hudi, or both separated by a comma",
+    help="Formats in which other engines also maintain metadata.",
 )
 SET_TRANSACTION_RETENTION: TableProperty[int | None] = TableProperty(
     key="delta.setTransactionRetentionDuration",
     default=None,
     parse=parse_interval_ms,
-    help="How long application transaction identifiers are kept; unset is for ever.",
+    help="How long application transaction identifiers are kept; unset means forever.",
 )
 
 _INTERVALS = frozenset({LOG_RETENTION.key, DELETED_FILE_RETENTION.key, SET_TRANSACTION_RETENTION.key})
@@ -347,7 +347,7 @@ ALL_PROPERTIES: tuple[TableProperty[object], ...] = cast(
 
 @dataclass(frozen=True, slots=True)
 class TableProperties:
-    """A table's properties by typed attribute; each is parsed when asked for."""
+    """A table's properties as typed attributes; each is parsed on access."""
 
     configuration: Mapping[str, str]
 
@@ -357,13 +357,13 @@ class TableProperties:
         return cls(configuration)
 
     def validate(self) -> None:
-        """Parse every known property. Raises InvalidTablePropertyError for the first that is wrong."""
+        """Parse every known property. Raises InvalidTablePropertyError for the first invalid one."""
         for item in ALL_PROPERTIES:
             item.of(self.configuration)
 
     @property
     def append_only(self) -> bool:
-        """Rows may only be added."""
+        """Whether rows may only be added."""
         return APPEND_ONLY.of(self.configuration)
 
     @property
@@ -388,7 +388,7 @@ class TableProperties:
 
     @property
     def data_skipping_num_indexed_cols(self) -> int:
-        """Leading columns with statistics; -1 is all."""
+        """Number of leading columns with statistics; -1 means all."""
         return DATA_SKIPPING_NUM_INDEXED_COLS.of(self.configuration)
 
     @property
@@ -398,7 +398,7 @@ class TableProperties:
 
     @property
     def data_skipping_string_prefix_length(self) -> int:
-        """Characters that bounds of strings are cut to."""
+        """Number of characters that bounds of strings are truncated to."""
         return DATA_SKIPPING_STRING_PREFIX_LENGTH.of(self.configuration)
 
     @property
@@ -408,7 +408,7 @@ class TableProperties:
 
     @property
     def target_file_size_bytes(self) -> int:
-        """Size that compaction aims at."""
+        """Target file size of compaction."""
         return TARGET_FILE_SIZE.of(self.configuration)
 
     @property
@@ -418,20 +418,20 @@ class TableProperties:
 
     @property
     def random_prefix_length(self) -> int:
-        """Characters of a random prefix."""
+        """Number of characters of a random prefix."""
         return RANDOM_PREFIX_LENGTH.of(self.configuration)
 
     @property
     def set_transaction_retention_ms(self) -> int | None:
-        """How long application transaction identifiers are kept; None is for ever."""
+        """How long application transaction identifiers are kept; None means forever."""
         return SET_TRANSACTION_RETENTION.of(self.configuration)
 
     @property
     def write_stats_as_json(self) -> bool:
-        """Whether checkpoints hold statistics as JSON text."""
+        """Whether checkpoints contain statistics as JSON."""
         return WRITE_STATS_AS_JSON.of(self.configuration)
 
     @property
     def write_stats_as_struct(self) -> bool:
-        """Whether checkpoints hold statistics as columns."""
+        """Whether checkpoints contain statistics as columns."""
         return WRITE_STATS_AS_STRUCT.of(self.configuration)

@@ -1,4 +1,4 @@
-"""Which changes of a column's type a reader may find in a table (PROTOCOL.md, "Type Widening")."""
+"""The type changes that a reader supports (PROTOCOL.md, "Type Widening")."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from delta_core.table_features.feature import field_metadata
 
 CHANGES_KEY = "delta.typeChanges"
 
-# Digits that hold every value of the type. The protocol asks for 10 of a byte or short, too; there are tables
-# with less, and no value of theirs is lost.
+# Digits that hold every value of the type. For byte and short the protocol also requires 10; some tables have
+# fewer, and none of their values are lost.
 _WIDTHS = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 20}
 _ORDER = (BYTE, SHORT, INTEGER, LONG)
 
 
 def widens(before: DataType, after: DataType) -> bool:
-    """Whether the protocol lets a column of the first type become one of the second, and we read it."""
+    """Whether the protocol allows the change of a column's type, and this library reads it."""
     if before in _ORDER:
         if after in _ORDER:
             return _ORDER.index(before) < _ORDER.index(after)
@@ -47,7 +47,7 @@ def widens(before: DataType, after: DataType) -> bool:
 
 
 def unsupported_changes(metadata: Metadata) -> Iterator[str]:
-    """The type changes that the schema records and no reader may take for granted."""
+    """The recorded type changes in the schema that readers do not support."""
     for fields in field_metadata(metadata):
         changes = fields.get(CHANGES_KEY)
         for change in changes if isinstance(changes, list) else [changes] if changes else []:

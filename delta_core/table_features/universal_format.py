@@ -1,7 +1,7 @@
-"""What a table must be whose metadata another engine keeps in other formats, too.
+"""The requirements for `delta.universalFormat.enabledFormats`.
 
-Nothing of that is written here. But writers that do it refuse every commit to a table that cannot be
-converted, so the property is not left on such a table.
+This library does not write metadata of other formats. But writers that do refuse every commit to a table that
+cannot be converted, so the property is refused for such a table.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from delta_core.table_features.enablement import types_within
 from delta_core.table_features.table_properties import ENABLE_DELETION_VECTORS, UNIVERSAL_FORMATS
 
 _COMPATIBILITIES = tuple(f"delta.enableIcebergCompatV{number}" for number in (2, 1, 3))
-_NOT_HUDIS = (BYTE, SHORT, TIMESTAMP_NTZ, VOID)
+_UNSUPPORTED_BY_HUDI = (BYTE, SHORT, TIMESTAMP_NTZ, VOID)
 
 
 def require_universal_format(metadata: Metadata, *, previous: Metadata | None = None) -> None:
-    """Refuse metadata that names a format which the table cannot be converted to.
+    """Refuse metadata with a format that the table cannot be converted to.
 
     Args:
-        metadata: the table's, as it is to be.
-        previous: as it was: what was wrong already does not stand in the way of other changes.
+        metadata: the table's new metadata.
+        previous: the table's current metadata; its existing problems do not prevent other changes.
 
     Raises:
-        InvalidTablePropertyError: names the format, and what is in its way.
+        InvalidTablePropertyError: the message has the format, and the obstacle.
     """
     if not metadata.configuration.get(UNIVERSAL_FORMATS.key, "").strip():
         return
@@ -35,34 +35,34 @@ def require_universal_format(metadata: Metadata, *, previous: Metadata | None = 
     for name, cause, fix in _obstacles(metadata):
         if (name, cause, fix) not in before:
             raise InvalidTablePropertyError(
-                f"{UNIVERSAL_FORMATS.key} cannot name {name} here.", cause=cause, fix=fix
+                f"{UNIVERSAL_FORMATS.key} cannot contain {name} in this table.", cause=cause, fix=fix
             )
 
 
 def _obstacles(metadata: Metadata) -> Iterator[tuple[str, str, str]]:
-    """The format, why it is not possible, and what to do."""
-    # Leniently: what another writer left there is no reason against every other change.
+    """The obstacles: the format, the cause and the fix of each."""
+    # Parsed leniently: an invalid value from another writer must not prevent other changes.
     named = [name.strip() for name in metadata.configuration.get(UNIVERSAL_FORMATS.key, "").split(",")]
     if "iceberg" in named and not any(_is_true(metadata, key) for key in _COMPATIBILITIES):
         yield (
             "iceberg",
-            "No Iceberg compatibility is turned on, so files need not be ones that Iceberg reads.",
-            f"Set {_COMPATIBILITIES[0]} to true with it, or take iceberg out first.",
+            "Iceberg compatibility is not enabled, so Iceberg may not be able to read the files.",
+            f"Set {_COMPATIBILITIES[0]} to true as well, or remove iceberg first.",
         )
     if "hudi" not in named:
         return
     if _is_true(metadata, ENABLE_DELETION_VECTORS.key):
         yield (
             "hudi",
-            "Hudi knows no deletion vectors.",
-            f"Set {ENABLE_DELETION_VECTORS.key} to false with it, or take hudi out first.",
+            "Hudi does not support deletion vectors.",
+            f"Set {ENABLE_DELETION_VECTORS.key} to false as well, or remove hudi first.",
         )
-    for found in types_within(schema_from_json(metadata.schema_string)):
-        if found in _NOT_HUDIS:
+    for data_type in types_within(schema_from_json(metadata.schema_string)):
+        if data_type in _UNSUPPORTED_BY_HUDI:
             yield (
                 "hudi",
-                f"Hudi has no type {found}, and a column is of it.",
-                "Drop the column, or take hudi out.",
+                f"Hudi does not support the type {data_type}, and a column has this type.",
+                "Drop the column, or remove hudi.",
             )
 
 

@@ -1,10 +1,10 @@
-"""Protocols as sets of features: which versions say a set, and how one protocol becomes a larger one.
+"""Protocols as sets of features: the versions that express a set, and upgrades of protocols.
 
 PROTOCOL.md, "Protocol Evolution", "Table Features", "Writer Version Requirements", "Reader Version
-Requirements". A version below reader 3 and writer 7 stands for a fixed set of features; from there on the
-features are listed. A table that moves from the first form to the second lists every feature that its old
-versions implied, since nothing proves that one of them is not in use. A protocol never becomes smaller here:
-taking a feature away is `removal`.
+Requirements". A version below reader 3 and writer 7 implies a fixed set of features; higher versions list the
+features. A table that changes from implied to listed features lists every feature that its old versions
+implied, since each of them may be in use. The functions here never remove a feature from a protocol;
+`removal` does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from delta_core.table_features.feature import FEATURES, reader_features
 
 DEFAULT_READER_VERSION = 1
 DEFAULT_WRITER_VERSION = 2
-"""Versions of a new table of which nothing else is asked."""
+"""The versions of a new table without requirements."""
 
 FEATURE_READER_VERSION = 3
 FEATURE_WRITER_VERSION = 7
@@ -25,24 +25,24 @@ _LEGACY_VERSIONS = ((1, 1), (1, 2), (1, 3), (1, 4), (2, 5), (1, 6), (2, 6))
 
 
 def with_dependencies(features: Iterable[str]) -> frozenset[str]:
-    """The features and those that they cannot be without."""
-    found: set[str] = set()
+    """The features and all features that they require."""
+    result: set[str] = set()
     pending = list(features)
     while pending:
         name = pending.pop()
-        if name in found:
+        if name in result:
             continue
-        found.add(name)
+        result.add(name)
         if name in FEATURES:
             pending.extend(FEATURES[name].requires)
-    return frozenset(found)
+    return frozenset(result)
 
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
-    """Every feature that a table supports: those of its writers and those of its readers.
+    """Every feature that a table supports, for writers and for readers.
 
-    A legacy version implies column mapping only where both sides do: a table that readers of version 1 may
-    read maps no columns.
+    A legacy version implies column mapping only where both versions do: a table that readers of version 1 may
+    read has no column mapping.
     """
     if protocol.min_writer_version < FEATURE_WRITER_VERSION:
         return implied_features(protocol.min_reader_version, protocol.min_writer_version)
@@ -50,7 +50,7 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
 
 
 def implied_features(reader_version: int, writer_version: int) -> frozenset[str]:
-    """What a pair of versions stands for by itself; nothing where features are listed."""
+    """The features that a pair of versions implies; empty where features are listed."""
     if writer_version >= FEATURE_WRITER_VERSION:
         return frozenset()
     return frozenset(
@@ -63,23 +63,24 @@ def implied_features(reader_version: int, writer_version: int) -> frozenset[str]
 
 
 def lowest_protocol(features: Iterable[str]) -> Protocol:
-    """The lowest versions that say exactly these features.
+    """The lowest versions that express exactly these features.
 
-    Low versions keep a table open to more clients: a set that a legacy version stands for is that version.
-    Column mapping alone leaves readers at version 2, where its name is listed for writers only.
+    Low versions keep a table accessible to more clients, so a set that a legacy version implies becomes that
+    version. If column mapping is the only reader feature, the reader version stays 2, and it is listed for
+    writers only.
     """
-    wanted = frozenset(features)
+    target = frozenset(features)
     for reader, writer in _LEGACY_VERSIONS:
-        if implied_features(reader, writer) == wanted:
+        if implied_features(reader, writer) == target:
             return Protocol(min_reader_version=reader, min_writer_version=writer)
-    readers = _for_readers(wanted)
+    readers = _for_readers(target)
     native = any(FEATURES[name].legacy_reader_version is None for name in readers)
     reader = FEATURE_READER_VERSION if native else 2 if readers else 1
     return Protocol(
         min_reader_version=reader,
         min_writer_version=FEATURE_WRITER_VERSION,
         reader_features=readers if native else None,
-        writer_features=wanted,
+        writer_features=target,
     )
 
 
@@ -89,9 +90,10 @@ def new_protocol(
     """The lowest protocol of a new table.
 
     Args:
-        features: what it must support; their dependencies are added.
-        reader_version, writer_version: what was asked for by number: a table supports what that stands for
-            besides. Versions 3 and 7 stand for nothing, so with them a table supports the features alone.
+        features: the features that the table must support; their dependencies are added.
+        reader_version, writer_version: explicitly requested versions: the table also supports the features
+            that they imply. Versions 3 and 7 imply no features, so with them the table supports only
+            `features`.
     """
     implied = implied_features(
         DEFAULT_READER_VERSION if reader_version is None else reader_version,
@@ -101,44 +103,44 @@ def new_protocol(
 
 
 def with_features(protocol: Protocol, features: Iterable[str]) -> Protocol:
-    """A protocol that supports these features, too, and their dependencies; the same one if it does.
+    """A protocol that also supports these features and their dependencies; unchanged if it already does.
 
-    Never a lower version, and never a feature less. A protocol that lists features keeps listing them.
+    Versions are never lowered, and features never removed. A protocol that lists features keeps listing them.
     """
     present = supported_features(protocol)
-    wanted = present | with_dependencies(features)
-    if wanted == present:
+    target = present | with_dependencies(features)
+    if target == present:
         return protocol
     if protocol.min_writer_version < FEATURE_WRITER_VERSION:
-        lowest = lowest_protocol(wanted)
+        lowest = lowest_protocol(target)
         if lowest.min_writer_version < FEATURE_WRITER_VERSION:
             return Protocol(
                 min_reader_version=max(protocol.min_reader_version, lowest.min_reader_version),
                 min_writer_version=max(protocol.min_writer_version, lowest.min_writer_version),
             )
-    listed = (protocol.reader_features or frozenset()) | _for_readers(wanted)
+    listed = (protocol.reader_features or frozenset()) | _for_readers(target)
     native = any(name not in FEATURES or FEATURES[name].legacy_reader_version is None for name in listed)
     reader = max(protocol.min_reader_version, FEATURE_READER_VERSION if native else 2 if listed else 1)
     return Protocol(
         min_reader_version=reader,
         min_writer_version=max(protocol.min_writer_version, FEATURE_WRITER_VERSION),
         reader_features=listed if reader >= FEATURE_READER_VERSION else None,
-        writer_features=wanted,
+        writer_features=target,
     )
 
 
 def with_versions(protocol: Protocol, *, reader_version: int, writer_version: int) -> Protocol:
-    """A protocol that also supports what these versions stand for; lower versions change nothing."""
+    """A protocol that also supports the features that these versions imply; lower versions change nothing."""
     return with_features(protocol, implied_features(reader_version, writer_version))
 
 
 def merged(protocol: Protocol, other: Protocol) -> Protocol:
-    """The first protocol with everything that the second supports, as a restore or a clone needs it."""
+    """The first protocol with all features that the second supports, as needed by restores and clones."""
     return with_features(protocol, supported_features(other))
 
 
 def protocol_problems(protocol: Protocol) -> tuple[str, ...]:
-    """Why the protocol is not a legal one; empty when it is."""
+    """The reasons why the protocol is not valid; empty when it is valid."""
     problems = []
     readers, writers = protocol.reader_features, protocol.writer_features
     if protocol.min_reader_version >= FEATURE_READER_VERSION:
@@ -157,8 +159,8 @@ def protocol_problems(protocol: Protocol) -> tuple[str, ...]:
     for_readers = _for_readers(listed) - reader_features(protocol)
     for names, wrong in (
         ((readers or frozenset()) - listed, "is listed for readers and not for writers"),
-        (for_readers, "is listed for writers and not known to readers"),
-        (with_dependencies(listed) - listed, "is missing, which a listed feature requires"),
+        (for_readers, "is listed for writers and not for readers"),
+        (with_dependencies(listed) - listed, "is missing, although a listed feature requires it"),
     ):
         problems.extend(f"{name} {wrong}" for name in sorted(names))
     return tuple(problems)

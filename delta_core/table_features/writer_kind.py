@@ -1,10 +1,10 @@
-"""The surfaces through which this library writes: where support for a table feature can differ.
+"""The kinds of writers, for which support for a table feature can differ.
 
-A feature asks different things of different writers: a table with generated columns is checkpointed like any
-other, and its rows need their values computed. So each feature says by which surfaces it is written correctly
-(`TableFeature.writable_by`), and each writer names its own when it asks (`require_write_support`). Whatever a
-surface does not do is refused before anything is written, with the feature, the operation and the surfaces
-that could do it.
+A feature has different requirements for different writers: a table with generated columns is checkpointed
+like any other table, but its new rows need computed values. So each feature lists the writer kinds that
+support it (`TableFeature.writable_by`), and each writer passes its own kind to the check
+(`require_write_support`). Unsupported operations are refused before anything is written, with the feature,
+the operation and the writer kinds that support it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ class WriterKind(Enum):
     """One way of changing a table or its log.
 
     Attributes:
-        heading: the surface's column on the support page.
-        words: the surface in a message.
-        description: what belongs to it.
+        heading: the column on the support page.
+        words: the writer kind as part of a sentence in messages.
+        description: the operations of the writer kind.
     """
 
     COMMIT = (
         "commit",
         "changes of the definition",
-        "creating a table that uses the feature, turning it on, ALTER, a lease's fence: commits that add and "
+        "creating a table that uses the feature, enabling it, ALTER, a lease's fence: commits that add and "
         "remove no files",
     )
     ARROW_ROWS = (
@@ -36,7 +36,7 @@ class WriterKind(Enum):
     SPARK_ROWS = (
         "rows (Spark)",
         "rows from Spark (spark_jobs.write)",
-        "append, overwrite and replaceWhere from a DataFrame, loads behind the quality gate",
+        "append, overwrite and replaceWhere from a DataFrame, loads with a quality gate",
     )
     MERGE = ("merge", "MERGE", "MERGE on Spark")
     REWRITE = (
@@ -47,12 +47,12 @@ class WriterKind(Enum):
     RESTORE = (
         "restore",
         "restoring, cloning and converting",
-        "files that are there already become part of a table with the definition that they were written for: "
-        "an earlier version's, another table's, or no table's yet; lost files are taken out (`repair`)",
+        "existing files become part of a table together with the definition that they were written with: of "
+        "an earlier version, of another table, or of Parquet files; lost files are removed (`repair`)",
     )
     CHECKPOINT = ("checkpoint", "checkpoints", "checkpoints of the log; no data file is opened")
-    CLEANUP = ("clean-up", "cleaning up the log", "deleting log files behind a checkpoint")
-    VACUUM = ("vacuum", "vacuum", "deleting data files that no version needs, and the commits that say so")
+    CLEANUP = ("clean-up", "cleaning up the log", "deleting log files before a checkpoint")
+    VACUUM = ("vacuum", "vacuum", "deleting data files that no version needs, and the commits that record it")
 
     def __init__(self, heading: str, words: str, description: str) -> None:
         self.heading = heading
@@ -61,38 +61,38 @@ class WriterKind(Enum):
 
     @property
     def opens_data_files(self) -> bool:
-        """Whether rows of existing data files may be read on the way, as they are in the files.
+        """Whether the writer may read rows directly from existing data files.
 
-        The others need old rows as a scan gives them, or not at all.
+        Other writer kinds read old rows through a scan, or not at all.
         """
         return self in (WriterKind.SPARK_ROWS, WriterKind.MERGE)
 
 
 ALL_WRITER_KINDS = frozenset(WriterKind)
-"""Written correctly by every writer there is."""
+"""Supported by every writer kind."""
 
 NO_WRITER_KINDS: frozenset[WriterKind] = frozenset()
-"""Not written at all."""
+"""Not supported for writing."""
 
 LOG_ONLY = frozenset({WriterKind.CHECKPOINT, WriterKind.CLEANUP, WriterKind.VACUUM})
-"""They move what the log says of files from one place to another, or delete what it no longer names. A
-feature that only says what rows are, or how new ones are made, asks nothing of them."""
+"""Writer kinds that copy the log's records about files, or delete what is no longer referenced. A feature
+that only affects the content of rows has no requirements for them."""
 
 
-AS_THEY_STAND = LOG_ONLY | {WriterKind.RESTORE}
-"""Those, and who makes files part of a table together with the definition that they were written for."""
+LOG_AND_RESTORE = LOG_ONLY | {WriterKind.RESTORE}
+"""LOG_ONLY, and operations that make files part of a table together with their table definition."""
 
-MOVED_ROWS = AS_THEY_STAND | {WriterKind.REWRITE}
-"""And who moves rows from file to file: they are neither made nor changed, with what the log says of them."""
+LOG_RESTORE_AND_REWRITE = LOG_AND_RESTORE | {WriterKind.REWRITE}
+"""LOG_AND_RESTORE, and operations that copy rows unchanged to other files, with their row tracking."""
 
 ROWS_WITHOUT_SPARK = LOG_ONLY | {WriterKind.COMMIT, WriterKind.ARROW_ROWS}
-"""A definition may ask for a feature that all of these write; the others refuse its tables by its name."""
+"""Only features that all of these support may be enabled; other writer kinds refuse tables by the feature."""
 
-WITHOUT_SPARK = ROWS_WITHOUT_SPARK | MOVED_ROWS
-"""All but those that have Spark make rows."""
+WITHOUT_SPARK = ROWS_WITHOUT_SPARK | LOG_RESTORE_AND_REWRITE
+"""All writer kinds except those in which Spark creates rows."""
 
 
 def in_words(writer_kinds: Collection[WriterKind]) -> str:
-    """The surfaces as part of a sentence, in the order in which they are defined; empty for none."""
+    """The writer kinds as part of a sentence, in the order of their definition; empty for none."""
     words = [item.words for item in WriterKind if item in writer_kinds]
     return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else "".join(words)

@@ -1,1 +1,1 @@
-"""Suites that others can run against what they add to deltaward."""
+"""Test suites for extensions of deltaward, such as stores of other packages."""

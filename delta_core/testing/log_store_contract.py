@@ -1,7 +1,8 @@
-"""What every `LogStore` must do, as a pytest suite.
+"""The contract of `LogStore` as a pytest suite.
 
-Subclass `LogStoreContract`, give it a fixture `store` with an empty store, and name the class `Test...`. A
-store of another package is opened for its scheme by an entry point of the group `deltaward.log_stores`.
+Subclass `LogStoreContract`, override the fixture `store` with one that returns an empty store, and name the
+class `Test...`. A store of another package is registered for its scheme by an entry point of the group
+`deltaward.log_stores`.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ class LogStoreContract:
 
     @pytest.fixture
     def store(self) -> LogStore:
-        """An empty store; subclasses override it."""
-        pytest.fail("a subclass gives the store")
+        """An empty store. Subclasses override this fixture."""
+        pytest.fail("A subclass must override the fixture `store`.")
 
     @pytest.mark.parametrize("guarantee", CONTRACT)
     def test_the_store_keeps(self, store: LogStore, guarantee: str) -> None:
-        """One guarantee of `delta_core.conformance.contract`, which says what it is."""
+        """One guarantee of `delta_core.conformance.contract`; its docstring there describes it."""
         CONTRACT[guarantee](store)
 
     def test_exactly_one_of_racing_creators_wins(self, store: LogStore) -> None:
-        """Twenty at once, twenty times: what is read is the winner's."""
+        """Twenty threads create one object, twenty times: the object has the winner's content."""
         for number in range(RACE_ROUNDS):
             path = f"_delta_log/{number}.json"
             winners = _race(partial(_create, store, path))
@@ -47,7 +48,7 @@ def _create(store: LogStore, path: str, index: int) -> None:
 
 
 def _race(attempt: Callable[[int], None]) -> list[int]:
-    """Run an attempt in many threads that start together; who did not get ObjectExistsError."""
+    """Run an attempt in many threads that start together. Returns the threads without ObjectExistsError."""
     barrier = threading.Barrier(RACING_THREADS)
     winners: list[int] = []
     unexpected: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""What is known of the commit that carried an idempotency key."""
+"""The version and the user metadata of the commit that carried an idempotency key."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedBy:
-    """The commit that did some work.
+    """The commit that applied a piece of work.
 
     Attributes:
-        version: the version that it made.
-        user_metadata: what it says of itself: for orchestrated work the DAG, task, run and try.
+        version: the version that the commit created.
+        user_metadata: the commit's user metadata. For orchestrated work it holds the DAG, task, run and try.
     """
 
     version: int

@@ -1,8 +1,8 @@
-"""How long to wait between attempts.
+"""Pauses between attempts.
 
-Two kinds of trouble, two kinds of jitter: a store in distress wants ever longer pauses that do not
-synchronise its clients (decorrelated jitter); a race that was lost is over at once, and only needs the
-losers spread out (full jitter).
+There are two kinds of jitter for two kinds of failure. A store that is overloaded needs pauses that grow and
+that do not synchronise its clients (decorrelated jitter). A lost race is over at once, so the losers only
+need to be spread out (full jitter).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from random import Random
 
 @dataclass(slots=True, kw_only=True)
 class DecorrelatedJitter:
-    """Pauses for transport failures: each is drawn between the base and three times the last."""
+    """Pauses after transport failures. Each is drawn between the base and three times the last pause."""
 
     random: Random
     base_seconds: float = 0.05
@@ -29,10 +29,10 @@ class DecorrelatedJitter:
 
 @dataclass(slots=True, kw_only=True)
 class FullJitter:
-    """Pauses after a lost race: drawn between zero and a ceiling that doubles each time.
+    """Pauses after a lost race. Each is drawn between zero and a ceiling that doubles each time.
 
-    The ceiling stays low. Attempts that collide cost requests, but one of them gets the version; who waits
-    ever longer never does, beside writers that come and go.
+    The ceiling stays low. Attempts that collide cost requests, but one of them gets the version. A writer
+    whose pauses kept growing would never win against writers that start anew.
     """
 
     random: Random

@@ -1,4 +1,4 @@
-"""What the caller of a write may say about its commit."""
+"""The provenance, idempotency key and limits that a caller sets for a commit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from delta_core.errors import ConfigurationError
 from delta_core.plain_values import plain
 
 IdempotencyKey = SetTransaction | tuple[str, int]
-"""An application's id and its version, as an action or as a pair."""
+"""An application id and its version, as an action or as a pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -22,17 +22,17 @@ class CommitProperties:
 
     Attributes:
         user_metadata: free text stored in `commitInfo.userMetadata`; orchestrated jobs put JSON there.
-        user_name: who; the operating system's user when None.
-        engine_info: which program; `deltaward/<version>` when None.
+        user_name: the user who commits; the operating system's user when None.
+        engine_info: the program that commits; `deltaward/<version>` when None.
         txn: idempotency key, given as `SetTransaction` or as a pair `(app_id, version)`. When the table
             already has this application id at this version or a later one, the commit is a no-op that
-            reports `AlreadyApplied`: versions of one application only go up, and a lower one counts as
+            reports `AlreadyApplied`. Versions of one application only increase, so a lower version counts as
             applied too.
-        delivery: for work that is done once more under a `txn` of its own: the version of the work's own
-            application that it brings. It is recorded beside `txn`; a table that has a later version of that
-            application takes nothing.
-        max_attempts: how many times another writer may win before the commit is given up.
-        deadline_seconds: how long the commit may take in all.
+        delivery: the application id and version of the original work, for work that is repeated under
+            another `txn`. It is recorded in addition to `txn`. When the table has a later version of that
+            application id, the commit is a no-op.
+        max_attempts: how many times another writer may win before the commit fails.
+        deadline_seconds: how long the commit may take in total.
     """
 
     user_metadata: str | None
@@ -55,26 +55,26 @@ class CommitProperties:
         deadline_seconds: float = 600.0,
         delivery: IdempotencyKey | None = None,
     ) -> None:
-        """Take a key in either form. Raises ConfigurationError for what no table could hold."""
-        for name, text in (
+        """Accept keys in either form. Raises ConfigurationError for values that no table can hold."""
+        for name, string in (
             ("user_metadata", user_metadata),
             ("user_name", user_name),
             ("engine_info", engine_info),
         ):
-            if text is not None and not isinstance(text, str):
+            if string is not None and not isinstance(string, str):
                 raise ConfigurationError(
-                    f"{name} is of type {type(text).__name__}.",
-                    cause="Other engines cannot read a commit in which it is no text.",
-                    fix="Pass a text, such as json.dumps(...) of the value.",
+                    f"{name} is of type {type(string).__name__}.",
+                    cause=f"Other engines cannot read a commit in which {name} is not a string.",
+                    fix="Pass a string, such as json.dumps(...) of the value.",
                 )
         if isinstance(max_attempts, bool) or not isinstance(max_attempts, int) or max_attempts < 1:
             raise ConfigurationError(
-                f"max_attempts is {max_attempts!r}.", fix="Pass a whole number from 1 on."
+                f"max_attempts is {max_attempts!r}.", fix="Pass a whole number of 1 or more."
             )
         if not isinstance(deadline_seconds, int | float) or not 0 <= deadline_seconds < math.inf:
             raise ConfigurationError(
                 f"deadline_seconds is {deadline_seconds!r}.",
-                fix="Pass a number of seconds, not a negative one.",
+                fix="Pass a finite number of seconds that is 0 or more.",
             )
         values = {
             "user_metadata": user_metadata,
@@ -89,7 +89,7 @@ class CommitProperties:
             object.__setattr__(self, name, value)
 
     def without_key(self) -> CommitProperties:
-        """The same for a commit that is not the work itself, such as one that announces it."""
+        """These properties without the keys, for a commit that only prepares or announces the work."""
         return replace(self, txn=None, delivery=None)
 
 
@@ -97,14 +97,14 @@ def idempotency_key(key: IdempotencyKey) -> SetTransaction:
     """The key as an action.
 
     Raises:
-        ConfigurationError: no table could hold it.
+        ConfigurationError: the key is not one that a table can hold.
     """
     given = key
     if isinstance(key, tuple) and len(key) == 2:
         key = SetTransaction(app_id=plain(key[0]), version=plain(key[1]))
     if not isinstance(key, SetTransaction):
         raise ConfigurationError(
-            f"{given!r} is no idempotency key.",
+            f"{given!r} is not an idempotency key.",
             cause=f"It is of type {type(given).__name__}.",
             fix="Pass a pair such as ('job', 9), or SetTransaction(app_id='job', version=9).",
         )
@@ -112,24 +112,24 @@ def idempotency_key(key: IdempotencyKey) -> SetTransaction:
         CHECKS["txn"](action_to_json(key)["txn"])
     except InvalidAction as error:
         raise ConfigurationError(
-            f"{given!r} is no idempotency key.",
+            f"{given!r} is not an idempotency key.",
             cause=str(error),
-            fix="An app_id is a text, a version a whole number of 64 bits.",
+            fix="Pass a string as the app_id and a 64-bit whole number as the version.",
         ) from None
     return key
 
 
 def require_commit_properties(value: object) -> None:
-    """Refuse what is no `CommitProperties`, such as a mapping.
+    """Refuse a value that is not a `CommitProperties`, such as a mapping.
 
     Raises:
-        ConfigurationError: it is of another type.
+        ConfigurationError: the value is of another type.
     """
     if not isinstance(value, CommitProperties):
         raise ConfigurationError(
-            f"A {type(value).__name__} is given as commit_properties.",
-            cause="What is said of a commit is a delta_core.CommitProperties.",
-            fix="Pass CommitProperties(user_metadata='...', txn=('job', 9)), or leave it out.",
+            f"A {type(value).__name__} was passed as commit_properties.",
+            cause="commit_properties takes a delta_core.CommitProperties.",
+            fix="Pass CommitProperties(user_metadata='...', txn=('job', 9)), or omit the argument.",
         )
 
 

@@ -1,8 +1,8 @@
-"""What became of a commit, as data.
+"""The outcome of a commit, as data.
 
-Four answers, because two are not enough: a store can lose the response to a write that landed. Only
-`Conflict` and `Rejected` say that nothing landed, so only they allow the written data files to be
-deleted; `Unknown` must keep them.
+There are four outcomes, because a store can lose the response to a write that landed. Only `Conflict` and
+`Rejected` state that nothing landed, so only they allow the written data files to be deleted. `Unknown` must
+keep them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Committed:
     """The transaction is in the table.
 
     Attributes:
-        version: the version that it is.
+        version: the version that the transaction created.
         recovered: True when the response was lost and the commit was found in the log by its id.
-        attempts: create-only writes made.
+        attempts: the number of create-only writes.
         txn_id: `commitInfo.txnId`.
         operation_metrics: as in `commitInfo.operationMetrics`.
-        snapshot: the table at `version`, or later when others committed since; None when it could not be
-            read after the commit.
+        snapshot: the table at `version`, or at a later version when others have committed since. None when
+            the table could not be read after the commit.
     """
 
     version: int
@@ -41,7 +41,7 @@ class Committed:
 
     @property
     def already_applied(self) -> bool:
-        """True when this call changed nothing because an earlier one had done the work."""
+        """True when this call changed nothing because an earlier call had done the work."""
         return False
 
 
@@ -49,11 +49,11 @@ class Committed:
 class AlreadyApplied(Committed):
     """The idempotency key is already in the table: success without a new version.
 
-    `version` is the newest version known to hold the key, not the one that wrote it; `attempts` may be
-    above zero when a twin of this job won while this one was trying.
+    `version` is the newest version known to hold the key, not the version that wrote it. `attempts` may be
+    above zero when a second run of the same job won during this commit.
 
     Attributes:
-        transaction: the `txn` action found in the table.
+        transaction: the table's `txn` action that covers the key.
     """
 
     transaction: SetTransaction
@@ -69,8 +69,8 @@ class Conflict:
     """Another writer's commit conflicts; nothing of this transaction landed.
 
     Attributes:
-        winner: the version that conflicts.
-        rule: name of the conflict rule that fired.
+        winner: the conflicting version.
+        rule: the name of the conflict rule that fired.
         error: what `raise_for_result` raises.
     """
 
@@ -86,8 +86,8 @@ class Rejected:
 
     Attributes:
         error: what `raise_for_result` raises.
-        files_referenced: True when an object in the log names the data files although no reader gets
-            to it (a write below the checkpoint); they are then kept all the same.
+        files_referenced: True when an object in the log names the data files although no reader reads that
+            object (a write below the checkpoint). The data files are then kept.
     """
 
     error: DeltaError
@@ -97,11 +97,11 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """It cannot be told whether the commit landed.
+    """It is not known whether the commit landed.
 
     Attributes:
-        version: the version that it would be.
-        txn_id: look this up in the log before running the job again.
+        version: the version that the commit would have created.
+        txn_id: the commit's `txnId`. Look it up in the log before running the job again.
         error: what `raise_for_result` raises.
     """
 
@@ -117,28 +117,28 @@ CommitResult = Committed | AlreadyApplied | Conflict | Rejected | Unknown
 def unknown_outcome(
     problem: str, *, cause: str, txn_id: str, version: int | None, has_key: bool
 ) -> CommitStateUnknownError:
-    """The error of a commit of which nobody can tell whether it landed.
+    """The error of a commit that may or may not have landed.
 
     Args:
         problem: what is not known.
-        cause: why.
-        txn_id: the commit's.
-        version: that it would be; None when that is not known either.
-        has_key: whether it carries an idempotency key, so that it may simply be made again.
+        cause: why it is not known.
+        txn_id: the commit's `txnId`.
+        version: the version that the commit would have created; None when that is not known either.
+        has_key: whether the commit carries an idempotency key, so that the caller may safely repeat it.
     """
     advice = (
-        f"Run it again with the same idempotency key: if txnId {txn_id} landed, that changes nothing; "
+        f"Run it again with the same idempotency key: if txnId {txn_id} landed, that changes nothing. "
         if has_key
         else f"Look for txnId {txn_id} in the table's history before running it again "
-        '(docs/writing.md, "When the outcome is unknown"); '
+        '(docs/writing.md, "When the outcome is unknown"). '
     )
     return CommitStateUnknownError(
-        problem, cause=cause, fix=advice + "its data files were kept.", txn_id=txn_id, version=version
+        problem, cause=cause, fix=advice + "Its data files were kept.", txn_id=txn_id, version=version
     )
 
 
 def raise_for_result(result: CommitResult) -> Committed:
-    """The result when it is a success (`AlreadyApplied` included), else its error.
+    """Return a successful result (`AlreadyApplied` included); raise the error of any other.
 
     Raises:
         DeltaError: the error of a Conflict, Rejected or Unknown.
@@ -149,7 +149,7 @@ def raise_for_result(result: CommitResult) -> Committed:
 
 
 def may_discard_files(result: CommitResult) -> bool:
-    """True when nothing in the log can name the files that the transaction wrote."""
+    """True when no object in the log can name the files that the transaction wrote."""
     if isinstance(result, Conflict):
         return True
     return isinstance(result, Rejected) and not result.files_referenced

@@ -1,18 +1,20 @@
-"""The commit loop: one version, created by exactly one writer, whatever the store answers.
+"""The commit loop: it creates one version by exactly one writer, whatever the store answers.
 
-*"Already exists" proves nothing*: the response to our own write may have been lost, and some stores
-report a conflict although nothing was written. So whenever a create-only write does not simply succeed,
-the version is read back, and its transaction id decides:
+*"Already exists" proves nothing*: the response to this commit's own write may have been lost, and some stores
+report a conflict although nothing was written. So whenever a create-only write does not plainly succeed, the
+loop reads the version back and compares the transaction id:
 
-- ours: committed, only the response was lost;
-- another's: check for conflicts up to the tail, then try the version after it;
-- not there: the same bytes again at the same version; a late first write is still ours;
-- unreadable, again and again: unknown, and the caller keeps its files.
+- This commit's id: the commit landed, and only its response was lost.
+- Another id: the loop checks for conflicts up to the newest version, then tries the version after it.
+- The version does not exist: the loop writes the same bytes again at the same version. If the first write
+  arrives late, it is still this commit.
+- The version stays unreadable: the outcome is unknown, and the caller keeps its files.
 
-A failure of which the store says that nothing can have come of it is no such doubt: the write is made again,
-and the deadline then ends in a refusal.
+Some failures prove that the store wrote nothing. They leave no doubt: the loop repeats the write, and when
+the deadline passes it returns `Rejected`.
 
-A version is never skipped: the next one is tried only after another writer's commit was read at this one.
+The loop never skips a version. It tries the next version only after it has read another writer's commit at
+this one.
 """
 
 from __future__ import annotations
@@ -70,23 +72,26 @@ from delta_core.transaction.observer import CommitPhase, TransactionObserver
 from delta_core.transaction.winning_commit import WinningCommit
 
 READ_BACK_TRIES = 8
-"""How often a version is read back before its owner counts as unknown."""
+"""How often a version is read back before its writer counts as unknown."""
 
 _REFUSALS = (StorePermissionError, UnsafeStoreError, NameBlockedError, WriteRefusedError, PathEscapeError)
-"""The store's word that nothing was created."""
+"""Errors by which the store states that it created nothing."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
-    """What to commit, as functions of the version.
+    """A commit as functions of its version.
 
     Attributes:
+        txn_id: the commit's `txnId`.
         read_version: the version that the transaction read; -1 for a table to be created.
-        render: the commit's bytes for a version; called once for each version tried.
-        examine: judges a commit that won; None means that this one may follow it.
-        has_key: whether the commit carries an idempotency key; only its errors' advice depends on it.
+        render: returns the commit's bytes for a version. It is called once for each version tried.
+        examine: checks a winning commit for conflicts. None means that this commit may follow the winner.
+        max_attempts: how many versions are tried.
+        deadline_seconds: how long the commit may take in total.
+        has_key: whether the commit carries an idempotency key. Only the advice in errors depends on it.
     """
 
     txn_id: str
@@ -100,7 +105,7 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lost:
-    """Another writer owns the version."""
+    """Another writer created the version."""
 
     winner: WinningCommit
 
@@ -109,8 +114,8 @@ class _Lost:
 class Committer:
     """Runs one commit request. Not reusable.
 
-    Cost: two requests when nobody interferes, one when the table is created; one read for each commit that
-    won and one for the free version after them otherwise.
+    Cost: two requests when no other writer interferes, and one when the commit creates the table. Otherwise
+    there is one more read for each winning commit, and one for the free version after them.
     """
 
     store: LogStore
@@ -120,15 +125,16 @@ class Committer:
     random: Random
     observer: TransactionObserver
     tail: list[CommitData] = field(default_factory=list)
-    """The commits that others made after the version read, then this one once it landed."""
+    """The winning commits after the version read, followed by this commit once it landed."""
     _attempts: int = 0
     _ambiguous: bool = False
     _started_seconds: float = field(default=0.0)
 
     def run(self) -> CommitResult:
-        """Commit, and say what became of it.
+        """Commit and return the outcome.
 
-        Raises only what the observer or `examine` raises; errors of the store and of `render` become results.
+        Only errors of the observer and of `examine` are raised. Errors of the store and of `render` become
+        results.
         """
         self._started_seconds = self.clock.monotonic_seconds()
         result = self._run()
@@ -143,7 +149,7 @@ class Committer:
             try:
                 data = request.render(version)
             except DeltaError as error:
-                # Every version tried before belongs to another writer: nothing of this one can land.
+                # Every version tried before belongs to another writer, so this commit cannot have landed.
                 return Rejected(error=error, attempts=self._attempts)
             outcome = self._settle(version, data)
             if not isinstance(outcome, _Lost):
@@ -164,7 +170,7 @@ class Committer:
         return self._given_up(version - 1)
 
     def _settle(self, version: int, data: bytes) -> CommitResult | _Lost:
-        """Write one version until its owner is certain."""
+        """Write one version until it is certain which writer created it."""
         if version > MAX_VERSION:
             return Rejected(error=_beyond(version), attempts=self._attempts)
         pauses = DecorrelatedJitter(random=self.random)
@@ -179,7 +185,7 @@ class Committer:
                     return Rejected(error=failed, attempts=self._attempts)
                 return self._unknown(version, "The deadline passed before the store gave a clear answer.")
             if self.guard.has_version_0:
-                # What is sent and refused may still arrive, when a cleanup has made the place free.
+                # A write that was sent and refused may still land after a cleanup frees version 0.
                 outcome = self._owner(version, data)
                 if outcome is not None:
                     return outcome
@@ -205,7 +211,7 @@ class Committer:
                 self.observer.on_phase(CommitPhase.AFTER_PUT, version)
                 return self._landed(version, data, recovered=False)
             self.observer.on_phase(CommitPhase.AFTER_PUT, version)
-            # Of what was certainly not written there is nothing to read back.
+            # A write that certainly did not happen needs no reading back.
             outcome = self._owner(version, data) if exists or self._ambiguous else None
             if outcome is not None:
                 return outcome
@@ -220,9 +226,9 @@ class Committer:
     def _stale(self) -> DeltaError | None:
         try:
             with _typed():
-                return self.guard.look()
+                return self.guard.check()
         except StorageError as error:
-            return error  # nobody knows what the next version would be written on top of
+            return error  # it is not known which log the next version would be written to
 
     def _refused(self, version: int, error: DeltaError) -> CommitResult:
         if self._ambiguous:
@@ -230,60 +236,61 @@ class Committer:
         return Rejected(error=error, attempts=self._attempts)
 
     def _owner(self, version: int, data: bytes) -> CommitResult | _Lost | None:
-        """Read a version back: landed, lost, unknown, or None when it does not exist."""
+        """Read a version back: the outcome (landed, lost or unknown), or None when it does not exist."""
         pauses = DecorrelatedJitter(random=self.random)
         unreadable = ""
         for remaining in range(READ_BACK_TRIES - 1, -1, -1):
             began_ms = self.clock.now_ms()
             try:
-                found = self._read(version)
+                current = self._read(version)
             except StorageError as error:
                 return self._unknown(version, f"Reading the version back failed: {error.problem}")
-            if found is None:
+            if current is None:
                 return None
-            if found == data:
+            if current == data:
                 return self._recovered(version, data)
             try:
-                actions = decode_commit(found, path=commit_path(version))
+                actions = decode_commit(current, path=commit_path(version))
             except CorruptLogError as error:
                 unreadable = str(error)
             else:
                 info = next((a for a in actions if isinstance(a, CommitInfo)), None)
                 if info is not None and info.txn_id == self.request.txn_id:
                     return self._recovered(version, data)
-                # A line that says nothing to this version of the protocol is another writer's, too.
-                if found.strip():
+                # A line without an action that this protocol version knows is also another writer's.
+                if current.strip():
                     stale = self._stale()
                     if stale is not None:
                         return self._refused(version, stale)
-                    self._keep(version, found)
-                    self.guard.winner_seen(commit_path(version), found, at_ms=began_ms)
+                    self._keep(version, current)
+                    self.guard.winner_seen(commit_path(version), current, at_ms=began_ms)
                     return _Lost(winner=WinningCommit.of(version, actions))
-                unreadable = "It is empty."
-            # The store may have sent half of it, and it may be ours.
+                unreadable = "Its file is empty."
+            # The store may have sent only a part of the file, and the file may be this commit's.
             if remaining:
                 self.clock.sleep(pauses.next_seconds())
-        return self._unknown(version, f"What was read back cannot be understood: {unreadable}")
+        return self._unknown(version, f"The version cannot be parsed: {unreadable}")
 
     def _examine_to_tail(self, known: int) -> int | CommitResult:
-        """Judge every commit after `known`: the last version there is, or the result when one conflicts."""
+        """Check every commit after `known`: the newest version, or the result when a commit conflicts."""
         began_ms = self.clock.now_ms()
         version = known
         newest: bytes | None = None
         outcome: CommitResult | None = None
         while outcome is None:
             try:
-                found = self._read(version + 1)
-                if found is None:
+                data = self._read(version + 1)
+                if data is None:
                     break
-                actions = decode_commit(found, path=commit_path(version + 1))
+                actions = decode_commit(data, path=commit_path(version + 1))
             except (StorageError, CorruptLogError) as error:
                 return self._unreadable(version + 1, str(error))
             version += 1
-            newest = found
-            self._keep(version, found)
+            newest = data
+            self._keep(version, data)
             outcome = self.request.examine(WinningCommit.of(version, actions))
-        # Whoever slept before it read on may have read another log. If `known` is still as it was, it is one.
+        # After a pause the reads above may have been of a replaced log. The log is the same as before
+        # exactly when `known` is unchanged.
         stale = self._stale()
         if stale is not None:
             return self._refused(version + 1, stale)
@@ -293,7 +300,7 @@ class Committer:
         return version if outcome is None else outcome
 
     def _read(self, version: int) -> bytes | None:
-        """The version's bytes, None when it does not exist; transport failures are tried again."""
+        """The version's bytes, or None when it does not exist. Transport failures are retried."""
         pauses = DecorrelatedJitter(random=self.random)
         for remaining in range(READ_BACK_TRIES - 1, -1, -1):
             try:
@@ -308,11 +315,11 @@ class Committer:
 
     def _recovered(self, version: int, data: bytes) -> CommitResult:
         try:
-            # What can be read may still be in a cache alone, of which the flush has failed.
+            # The file may be readable only from a cache whose flush has failed.
             with _typed():
                 self.store.persist([commit_path(version)])
         except StorageError as error:
-            return self._unknown(version, f"It is there, and perhaps not durable: {error.problem}")
+            return self._unknown(version, f"The commit is readable but may not be durable: {error.problem}")
         return self._landed(version, data, recovered=True)
 
     def _put(self, version: int, data: bytes) -> None:
@@ -331,7 +338,7 @@ class Committer:
             return self._unknown(version, f"Checking the log's tail failed: {error.problem}")
         if stale is not None:
             if self._ambiguous and self._attempts > 1:
-                # An earlier one may have landed in time, been read, and been cleaned up since.
+                # An earlier attempt may have landed in time, and log cleanup may have deleted it since.
                 return self._unknown(version, f"An earlier attempt was unclear, the last is lost: {stale}")
             return Rejected(error=stale, files_referenced=True, attempts=self._attempts)
         self._keep(version, data)
@@ -356,7 +363,7 @@ class Committer:
 
     def _unreadable(self, version: int, cause: str) -> Conflict:
         error = ConcurrentWriteError(
-            f"Another writer committed version {version}, and it could not be examined.",
+            f"Another writer committed version {version}, and that commit cannot be checked for conflicts.",
             cause=cause,
             fix="Check the table's log, then run the operation again.",
         )
@@ -378,14 +385,14 @@ class Committer:
 
 @contextmanager
 def _typed() -> Iterator[None]:
-    """A store that fails in a way of its own has said nothing of what became of the request."""
+    """Turn an undocumented exception of the store into StorageError: the request's outcome is unknown."""
     try:
         yield
     except DeltaError:
         raise
     except Exception as error:
         raise StorageError(
-            "The store failed in a way that it does not document.",
+            "The store raised an undocumented error.",
             cause=f"{type(error).__name__}: {error}",
             fix="Look for the cause in the store's client.",
         ) from error
@@ -393,14 +400,14 @@ def _typed() -> Iterator[None]:
 
 def _beyond(version: int) -> CommitRejectedError:
     return CommitRejectedError(
-        f"There is no version {version}.",
-        cause=f"The last one that readers look for is {MAX_VERSION}, which a table gets to by a forged log.",
-        fix="Find out who wrote the log's last version, and restore the log from a copy.",
+        f"The table cannot have a version {version}.",
+        cause=f"The highest version that readers accept is {MAX_VERSION}. Only a forged log reaches it.",
+        fix="Find out which writer created the log's last version, and restore the log from a copy.",
     )
 
 
 def _rejection(error: DeltaError) -> DeltaError:
-    # Callers may mend these two and commit again, and decide by the class.
+    # Callers decide by the class: after either of these two errors they may repair the store and retry.
     if isinstance(error, UnsafeStoreError | StorageFullError):
         return error
     return CommitRejectedError(

@@ -1,13 +1,13 @@
 """The conflict rules: may this transaction be ordered after a commit that it did not see?
 
-Each rule is a function with a name; `CONFLICT_RULES` is the whole list, checked in order. A rule
-returns the error to raise when it fires and None when the two commits get along.
+Each rule is a function with a name. `CONFLICT_RULES` lists all rules in the order in which they are checked.
+A rule returns the error to raise when it fires, and None when the two commits are compatible.
 
-The levels differ only in what a concurrent *append* means. Under WriteSerializable a blind append may
-be ordered after the transaction although its version is lower, so it never conflicts, unless the
-transaction also changes the schema that the append relied on. A file whose `dataChange` is false holds
-no new rows and takes none away, so a rearrangement never conflicts with a read; two commits that remove
-the same file always conflict.
+The isolation levels differ only in how they treat a concurrent *append*. Under WriteSerializable a blind
+append may be ordered after the transaction although its version is lower. So it never conflicts, unless the
+transaction also changes the schema that the append relied on. A file action whose `dataChange` is false adds
+and removes no rows, so a rearrangement never conflicts with a read. Two commits that remove the same file
+always conflict.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ INERT_PROPERTIES = frozenset(
         "delta.tuneFileSizesForRewrites",
     }
 )
-"""Properties that say nothing about what a data file may contain. Those outside `delta.` are inert too."""
+"""Properties that do not restrict the contents of data files. Properties outside `delta.` do not either."""
 
 
 _CLOCK_SKEW_MS = 300_000
 
 VACUUM_START = "VACUUM START"
-"""The operation of the commit that a vacuum makes before it deletes."""
+"""The operation of the commit that a vacuum makes before it deletes files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class ConflictRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleViolation:
-    """A rule that fired on a winner."""
+    """A rule that fired on a winning commit."""
 
     rule: str
     winner: int
@@ -76,11 +76,11 @@ class RuleViolation:
 def find_conflict(transaction: CommitFootprint, winner: WinningCommit) -> RuleViolation | None:
     """The first rule that forbids ordering the transaction after the winner, or None.
 
-    Pure; reads nothing.
+    No request.
 
     Args:
-        transaction: what it read and changes.
-        winner: the commit that it did not see.
+        transaction: what the transaction reads and changes.
+        winner: the winning commit, which the transaction did not see.
     """
     for rule in CONFLICT_RULES:
         error = rule.check(transaction, winner)
@@ -92,7 +92,7 @@ def find_conflict(transaction: CommitFootprint, winner: WinningCommit) -> RuleVi
 def protocol_changed(
     transaction: CommitFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
-    """The winner changed the protocol, so what was checked before may no longer hold."""
+    """The winner changed the protocol, so the transaction's earlier checks may no longer hold."""
     if winner.protocol is None:
         return None
     return ProtocolChangedError(
@@ -107,8 +107,8 @@ def metadata_changed(
 ) -> ConcurrentModificationError | None:
     """The winner changed the metadata.
 
-    A blind append survives a change that cannot matter to its files: the same schema and partitioning,
-    and only properties that say nothing about file contents.
+    A blind append may follow a change that does not affect its files: the schema and the partitioning are the
+    same, and only properties that do not restrict the contents of files differ.
     """
     if winner.metadata is None:
         return None
@@ -141,35 +141,37 @@ def concurrent_append(
     added = [add for add in winner.adds if add.data_change]
     if not added:
         return None
-    where = None
+    matching = None
     if transaction.reads.whole_table:
-        where = added[0]
+        matching = added[0]
     else:
         for predicate in transaction.reads.predicates:
-            where = transaction.matcher(added, predicate)
-            if where is not None:
+            matching = transaction.matcher(added, predicate)
+            if matching is not None:
                 break
-    if where is None:
+    if matching is None:
         return None
     return ConcurrentAppendError(
         f"Rows were added by {winner.label} to what this operation read.",
-        cause=f"The file {where.path!r} may hold matching rows.",
+        cause=f"The file {matching.path!r} may hold matching rows.",
         fix="Run the operation again, or narrow its predicate to partitions that no other job writes.",
     )
 
 
 def delete_read(transaction: CommitFootprint, winner: WinningCommit) -> ConcurrentModificationError | None:
-    """The winner removed rows that the transaction had read, or a file that it adds once more.
+    """The winner removed rows that the transaction had read, or a file that the transaction adds again.
 
-    A file is added again to change what is said of it, its statistics for instance. At every level that would
-    bring rows back that are gone.
+    A transaction adds a live file again to change what the log records about it, such as its statistics.
+    After the winner's `remove` that would restore deleted rows, so it conflicts at every isolation level.
     """
-    again = transaction.added_files - transaction.removed_files
-    back = next((r.path for r in winner.removes if again and canonical_log_path(r.path) in again), None)
-    if back is not None:
+    added_again = transaction.added_files - transaction.removed_files
+    removed_path = next(
+        (r.path for r in winner.removes if added_again and canonical_log_path(r.path) in added_again), None
+    )
+    if removed_path is not None:
         return ConcurrentDeleteReadError(
             f"A file that this operation adds again was removed by {winner.label}.",
-            cause=f"The file {back!r} was removed.",
+            cause=f"The file {removed_path!r} was removed.",
             fix="Run the operation again.",
         )
     reads = transaction.reads
@@ -217,13 +219,13 @@ def same_application(
 
 
 def same_domain(transaction: CommitFootprint, winner: WinningCommit) -> ConcurrentModificationError | None:
-    """Both commits set the same metadata domain, and none that a stamper follows up by itself.
+    """Both commits set the same metadata domain, and no rebase hook of the transaction merges it.
 
-    A commit that brings an earlier state back sets all domains: it says so by leaving those as they are that
-    are so already.
+    A restore determines every domain: it stages only those that change, and relies on the others as they
+    are. So a winner that set any domain but `delta.rowTracking` conflicts with it.
     """
-    wanted = winner.domains - {ROW_IDS} if transaction.reuses_files else transaction.domains
-    shared = sorted(wanted & winner.domains)
+    domains = winner.domains - {ROW_IDS} if transaction.reuses_files else transaction.domains
+    shared = sorted(domains & winner.domains)
     if not shared:
         return None
     return ConcurrentWriteError(
@@ -236,27 +238,27 @@ def same_domain(transaction: CommitFootprint, winner: WinningCommit) -> Concurre
 def unnumbered_rows(
     transaction: CommitFootprint, winner: WinningCommit
 ) -> ConcurrentModificationError | None:
-    """The winner added rows without ids, and the transaction says that all rows have one.
+    """The winner added rows without ids, and the transaction enables row tracking.
 
-    Only where the table did not number its rows before (PROTOCOL.md, "Row Tracking").
+    This happens only where the table did not assign row ids before (PROTOCOL.md, "Row Tracking").
     """
     if not enables_row_tracking(transaction.metadata):
         return None
-    where = next((add for add in winner.adds if add.base_row_id is None), None)
-    if where is None:
+    without_ids = next((add for add in winner.adds if add.base_row_id is None), None)
+    if without_ids is None:
         return None
     return ConcurrentAppendError(
         f"Rows without ids were added by {winner.label}, while this operation enabled row tracking.",
-        cause=f"The file {where.path!r} has no row ids.",
-        fix="Run the operation again; first number the rows of that file.",
+        cause=f"The file {without_ids.path!r} has no row ids.",
+        fix="Assign row ids to that file, then run the operation again.",
     )
 
 
 def vacuum_started(transaction: CommitFootprint, winner: WinningCommit) -> ConcurrentModificationError | None:
     """A vacuum began to delete files, perhaps those that the transaction adds.
 
-    Those are files that it wants to use again, and new ones that it wrote longer ago than the vacuum keeps
-    what no version names.
+    At risk are old files that the transaction reuses, and new files that it wrote longer ago than the
+    vacuum's retention for files that no version refers to.
     """
     info = winner.commit_info
     if info is None or info.operation != VACUUM_START:
@@ -264,8 +266,8 @@ def vacuum_started(transaction: CommitFootprint, winner: WinningCommit) -> Concu
     if not transaction.reuses_files:
         return _outlived(transaction, winner, info)
     return ConcurrentWriteError(
-        f"A vacuum began in {winner.label}, while this operation was about to use old files again.",
-        cause="It may delete these files.",
+        f"A vacuum began in {winner.label}, while this operation was about to reuse old files.",
+        cause="The vacuum may delete these files.",
         fix="Wait until the vacuum has ended, then run the operation again.",
     )
 
@@ -275,23 +277,23 @@ def _outlived(
 ) -> ConcurrentModificationError | None:
     if transaction.oldest_file_ms is None or vacuum.timestamp_ms is None:
         return None
-    kept_ms = _vacuum_retention_ms(transaction, vacuum)
-    # Clocks differ, and so does when a file was closed from when the store had it.
-    kept_ms -= min(kept_ms // 10, _CLOCK_SKEW_MS)
-    if transaction.oldest_file_ms >= vacuum.timestamp_ms - kept_ms:
+    retention_ms = _vacuum_retention_ms(transaction, vacuum)
+    # Clocks differ, and a file reaches the store later than the writer closed it.
+    retention_ms -= min(retention_ms // 10, _CLOCK_SKEW_MS)
+    if transaction.oldest_file_ms >= vacuum.timestamp_ms - retention_ms:
         return None
     return ConcurrentWriteError(
-        f"A vacuum began in {winner.label}, and files of this operation are older than what it keeps.",
-        cause="It takes files that no version names for left-overs and deletes them.",
-        fix="Run the operation again; vacuum with a longer retention than any write takes.",
+        f"A vacuum began in {winner.label}, and files of this operation are older than its retention.",
+        cause="A vacuum deletes files that are older than its retention and that no version refers to.",
+        fix="Run the operation again, and vacuum with a retention that is longer than any write takes.",
     )
 
 
 def _vacuum_retention_ms(transaction: CommitFootprint, vacuum: CommitInfo) -> int:
     for key in ("specifiedRetentionMillis", "defaultRetentionMillis"):
-        text = str(vacuum.operation_parameters.get(key, ""))
-        if text.isascii() and text.isdigit():
-            return int(text)
+        value = str(vacuum.operation_parameters.get(key, ""))
+        if value.isascii() and value.isdigit():
+            return int(value)
     metadata = transaction.base_metadata
     return TableProperties.of(metadata.configuration if metadata else {}).deleted_file_retention_ms
 
@@ -317,14 +319,14 @@ def _was_read(transaction: CommitFootprint, remove: RemoveFile) -> bool:
         return canonical_log_path(remove.path) in reads.files
     if remove.partition_values is None:
         return True
-    as_it_was = AddFile(
+    removed_file = AddFile(
         path=remove.path,
         partition_values=remove.partition_values,
         size_bytes=remove.size_bytes or 0,
         modification_time_ms=0,
         stats=remove.stats,
     )
-    return any(transaction.matcher([as_it_was], predicate) is not None for predicate in reads.predicates)
+    return any(transaction.matcher([removed_file], predicate) is not None for predicate in reads.predicates)
 
 
 def _same_for_appends(before: Metadata, after: Metadata) -> bool:
@@ -332,11 +334,11 @@ def _same_for_appends(before: Metadata, after: Metadata) -> bool:
         before.id == after.id
         and before.schema_string == after.schema_string
         and before.partition_columns == after.partition_columns
-        and _demanding(before.configuration) == _demanding(after.configuration)
+        and _restricting(before.configuration) == _restricting(after.configuration)
     )
 
 
-def _demanding(configuration: Mapping[str, str]) -> dict[str, str]:
+def _restricting(configuration: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value
         for key, value in configuration.items()

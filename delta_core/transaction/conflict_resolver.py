@@ -1,7 +1,7 @@
-"""What can settle a conflict by rows where the rules, which see files, cannot.
+"""Resolvers settle conflicts by rows. The conflict rules compare only files.
 
-Two commits that delete different rows of one file by deletion vectors conflict by file and not by row: the
-vectors can be joined. Features that can do such things give the transaction a resolver.
+Two commits that delete different rows of one file by deletion vectors conflict by file but not by row: their
+deletion vectors can be merged. A feature that can merge changes gives the transaction a resolver.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from delta_core.transaction.winning_commit import WinningCommit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """How a transaction follows a winner that the rules forbade it to follow.
+    """How a transaction can follow a winner although a rule forbade it.
 
     Attributes:
-        actions: what to commit instead, without `commitInfo`; they mean the same to the rows that the winner
-            did not touch.
-        rest: the winner without what is settled; the rules judge it again. A resolver never leaves out what
-            it has not looked at.
-        counts: what becomes of operation metrics that count, by name: added to those that were set.
+        actions: the actions to commit instead, without `commitInfo`. They have the same effect on the rows
+            that the winner did not change.
+        rest: the winner without its settled actions. The rules check it again. A resolver never drops an
+            action that it has not examined.
+        counts: changes of operation metrics by name. They are added to the metrics that were set.
     """
 
     actions: Sequence[Action]
@@ -34,9 +34,9 @@ class Resolution:
 
 
 class ConflictResolver(Protocol):
-    """Asked once for each winner and each rule that forbids the transaction to follow it.
+    """Settles conflicts. It is called once for each winner and each rule that fires on it.
 
-    Not where the order of three transactions is what forbids it (`reordering`).
+    It is not called for conflicts about the order of three transactions (`reordering`).
     """
 
     def resolve(
@@ -47,15 +47,16 @@ class ConflictResolver(Protocol):
         *,
         transaction: CommitFootprint,
     ) -> Resolution | None:
-        """What to commit instead, after the winner; None lets the conflict stand.
+        """Return the actions to commit after the winner; None lets the conflict stand.
 
         Args:
             violation: the rule that fired.
-            winner: the commit that won, without what was settled of it before.
-            actions: what the transaction would commit, without `commitInfo`.
-            transaction: what it read and changes, its files where winners have moved their rows to.
+            winner: the winning commit, without the actions that were settled before.
+            actions: the actions that the transaction would commit, without `commitInfo`.
+            transaction: what the transaction reads and changes. Its files include those to which winners
+                have moved rows that it read.
 
-        The new actions are checked for contradictions as staged ones are, against the rest of this winner by
-        every rule, and against those that follow.
+        The caller checks the new actions for contradictions like staged ones, and applies every rule to them
+        and the rest of this winner and the winners that follow.
         """
         ...

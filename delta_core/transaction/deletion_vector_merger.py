@@ -1,13 +1,14 @@
-"""Rows that two commits take from one file by deletion vectors: the second one's vector names both.
+"""Merges the deletion vectors of two commits that delete rows of the same file.
 
-By its files a DELETE conflicts with whoever changed one of them meanwhile. By its rows it does not, as long
-as the winner only took rows away: which rows a predicate is true for is a question of each row by itself, so
-what is left to delete after the winner is what there was to delete, without what the winner has taken. That
-is the order of the versions, so it holds at every isolation level; what a winner *adds* is judged by the
-rules as ever (PROTOCOL.md, "Deletion Vectors", "Action Reconciliation").
+By files, a DELETE conflicts with every winner that changed one of its files. By rows it does not, as long as
+the winner only deleted rows: a predicate is evaluated for each row separately. So after the winner, the rows
+left to delete are those that matched before, without those that the winner deleted. That is the order of the
+versions, so it is valid at every isolation level. The conflict rules still check what a winner *adds*
+(PROTOCOL.md, "Deletion Vectors", "Action Reconciliation").
 
-Settled is a file that the winner kept under its path, with at least the rows deleted that were deleted
-before. A compaction that moved the rows stays a conflict, and so does a restore that brought some back.
+A conflict is settled for a file that the winner kept under its path, when at least the rows deleted before
+are still deleted. A compaction that moved the rows remains a conflict, and so does a restore that restored
+some rows.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ from delta_core.transaction.winning_commit import WinningCommit
 _log = logging.getLogger(__name__)
 
 SETTLED_RULES: Final = frozenset({"concurrent_append", "delete_read", "delete_delete"})
-"""The rules that a file with another vector fires: it counts as removed, and as added with rows."""
+"""The rules that fire on a file with a new deletion vector: it counts as removed, and as added with rows."""
 
 _NOTHING: Final[Positions] = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KeptFile:
-    """A file of the winner's: as it was, and as it is live now."""
+    """A file that the winner kept: the `remove` of its earlier state and the `add` of its live state."""
 
     before: RemoveFile
     after: AddFile
@@ -72,24 +73,24 @@ class _KeptFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Joined:
-    """What the transaction does to a kept file now.
+class _MergedFile:
+    """The merged change of the transaction to a file that the winner kept.
 
     Attributes:
-        kept: the winner's file.
-        union: its deleted rows after both; None where every row goes.
-        twice: rows that both take.
-        had_deletion_vector: whether the transaction would have given it a vector.
+        kept: the file as the winner left it.
+        union: the deleted rows after both commits; None when the transaction deletes every row.
+        deleted_twice: the number of rows that both commits delete.
+        had_deletion_vector: whether the transaction would have written a deletion vector for the file.
     """
 
     kept: _KeptFile
     union: DeletionVectorUnion | None
-    twice: int
+    deleted_twice: int
     had_deletion_vector: bool
 
     @property
     def is_done(self) -> bool:
-        """Whether the winner has taken every row already that the transaction would take."""
+        """Whether the winner already deleted every row that the transaction deletes."""
         return self.union is not None and self.union.is_unchanged
 
     @property
@@ -98,14 +99,14 @@ class _Joined:
 
 
 class DeletionVectorMerger:
-    """Settles what a statement and its winners take from the same files by deletion vectors.
+    """Settles conflicts of a statement and its winners that delete rows of the same files.
 
-    For statements whose rows are each judged by themselves (DELETE, UPDATE), and which take rows by vectors
-    alone: none is copied to a new file. One resolver serves one transaction; when that has ended, `discard`
-    is called with its result.
+    It is for statements that evaluate each row separately (DELETE, UPDATE). They delete rows only through
+    deletion vectors and copy no other rows to new files. One resolver serves one transaction. The statement
+    calls `discard` with the result when the transaction has ended.
 
-    Where the transaction writes data or change data of the rows that it takes, as an UPDATE does, rows that a
-    winner has taken as well are a conflict: they must not come back, nor be reported twice.
+    A transaction such as an UPDATE also writes data or change data of the rows that it deletes. Then a row
+    that the winner deleted too is a conflict: it must not be restored or reported twice.
     """
 
     def __init__(
@@ -119,10 +120,10 @@ class DeletionVectorMerger:
         """Prepare; no request.
 
         Args:
-            store: the table's.
-            properties: the table's; they say where files of vectors are put.
-            access: where besides the table files may be.
-            clock: when files stopped being part of the table.
+            store: the table's store.
+            properties: the table's properties. They determine where deletion vector files are written.
+            access: where files outside the table may be read.
+            clock: gives the deletion timestamps of removed files.
         """
         self._store = store
         self._properties = properties
@@ -133,7 +134,7 @@ class DeletionVectorMerger:
 
     @property
     def has_settled(self) -> bool:
-        """Whether what would be committed now is no longer what was staged."""
+        """Whether a settled conflict has replaced the staged actions."""
         return self._last is not None
 
     def resolve(
@@ -146,8 +147,8 @@ class DeletionVectorMerger:
     ) -> Resolution | None:
         """See `ConflictResolver`.
 
-        Requests: the vectors of each file in dispute are read, three at most, and one file is written for all
-        new ones. What cannot be read or written settles nothing.
+        Requests: at most three deletion vectors are read for each disputed file, and one file is written for
+        all new ones. When a read or write fails, the conflict stands.
         """
         if violation.rule not in SETTLED_RULES:
             return None
@@ -155,7 +156,7 @@ class DeletionVectorMerger:
             resolution = self._settle(winner, actions, transaction)
         except DeltaError as error:
             _log.warning(
-                "deletion vectors could not be joined", extra={"winner": winner.version, "error": str(error)}
+                "deletion vectors could not be merged", extra={"winner": winner.version, "error": str(error)}
             )
             return None
         if resolution is not None:
@@ -163,99 +164,100 @@ class DeletionVectorMerger:
         return resolution
 
     def discard(self, result: CommitResult, owned: OwnedFiles) -> None:
-        """Delete what was written for nothing, once the transaction has ended.
+        """Delete the files that no commit needs, once the transaction has ended.
 
-        After a commit those are vectors that it does not name, since a later attempt had others; after a
-        failure that is certain, everything. Errors as `OwnedFiles.discard`.
+        After a commit these are the deletion vectors that a later attempt replaced. After a certain failure
+        these are all files. Errors are handled as in `OwnedFiles.discard`.
 
         Args:
-            result: the transaction's.
-            owned: what the statement itself has written for it.
+            result: the result of the transaction.
+            owned: the files that the statement itself has written.
         """
-        everything = owned.with_deletion_vectors(self._written)
+        all_files = owned.with_deletion_vectors(self._written)
         if isinstance(result, Committed):
             if self._last is not None and not result.already_applied:
-                everything.discard_deletion_vectors_not_in(self._last)
+                all_files.discard_deletion_vectors_not_in(self._last)
             return
-        everything.discard(result)
+        all_files.discard(result)
 
     def _settle(
         self, winner: WinningCommit, actions: Sequence[Action], transaction: CommitFootprint
     ) -> Resolution | None:
         if any(isinstance(action, Metadata | Protocol) for action in actions):
-            return None  # More than rows is at stake.
+            return None  # The transaction changes more than rows.
         disputed = [kept for kept in _kept_files(winner) if _is_disputed(transaction, winner, kept)]
         removes = {canonical_log_path(a.path): a for a in actions if isinstance(a, RemoveFile)}
         adds = {canonical_log_path(a.path): a for a in actions if isinstance(a, AddFile)}
-        reports = any(isinstance(a, AddCdcFile) for a in actions) or bool(adds.keys() - removes.keys())
-        joined: dict[str, _Joined] = {}
+        writes_rows = any(isinstance(a, AddCdcFile) for a in actions) or bool(adds.keys() - removes.keys())
+        merged: dict[str, _MergedFile] = {}
         for kept in disputed:
             records = self._records(kept.after)
-            known = self._positions(kept.before.deletion_vector, records)
-            gone = self._positions(kept.after.deletion_vector, records)
-            theirs = np.setdiff1d(gone, known, assume_unique=True)
-            if len(theirs) != len(gone) - len(known):
-                return None  # Rows came back.
+            before = self._positions(kept.before.deletion_vector, records)
+            after = self._positions(kept.after.deletion_vector, records)
+            by_winner = np.setdiff1d(after, before, assume_unique=True)
+            if len(by_winner) != len(after) - len(before):
+                return None  # The winner restored rows.
             removed_here = removes.get(kept.key)
             if removed_here is None:
                 if kept.key in adds:
                     return None
-                continue  # It was only read: which of the rows that are left match is as it was.
+                continue  # The file was only read. Its remaining rows match or do not match as before.
             if _deletion_vector_id(removed_here) != _deletion_vector_id(kept.before):
                 return None
-            mine = adds.get(kept.key)
-            one = _join(kept, mine, gone, theirs, self._new_positions(mine, known, records), records)
-            if one.twice and reports:
+            own_add = adds.get(kept.key)
+            new_positions = self._new_positions(own_add, before, records)
+            file = _merge(kept, own_add, after, by_winner, new_positions, records)
+            if file.deleted_twice and writes_rows:
                 return None
-            joined[kept.key] = one
+            merged[kept.key] = file
         if not disputed:
             return None
         return Resolution(
-            actions=self._rebased(actions, joined),
+            actions=self._rebased(actions, merged),
             rest=_without(winner, disputed),
-            counts=_counts(joined.values()),
+            counts=_counts(merged.values()),
         )
 
-    def _rebased(self, actions: Sequence[Action], joined: Mapping[str, _Joined]) -> list[Action]:
-        """The actions, where those of joined files are made anew after the winner's."""
+    def _rebased(self, actions: Sequence[Action], merged: Mapping[str, _MergedFile]) -> list[Action]:
+        """The actions, with those of merged files rewritten to follow the winner."""
         now_ms = self._clock.now_ms()
         dvs = write_deletion_vectors(
             self._store,
             (
-                one.union.positions
-                for one in joined.values()
-                if one.gets_deletion_vector and one.union is not None
+                file.union.positions
+                for file in merged.values()
+                if file.gets_deletion_vector and file.union is not None
             ),
             properties=self._properties,
         )
         self._written += dvs.descriptors
         descriptors = iter(dvs.descriptors)
-        made: dict[str, tuple[RemoveFile | None, AddFile | None]] = {}
+        rewritten: dict[str, tuple[RemoveFile | None, AddFile | None]] = {}
         changes_data = {
             canonical_log_path(a.path): a.data_change for a in actions if isinstance(a, RemoveFile)
         }
-        for key, one in joined.items():
-            live, changes = one.kept.after, changes_data[key]
-            if one.is_done:
-                made[key] = (None, None)
-            elif one.gets_deletion_vector and one.union is not None:
+        for key, file in merged.items():
+            live, changes = file.kept.after, changes_data[key]
+            if file.is_done:
+                rewritten[key] = (None, None)
+            elif file.gets_deletion_vector and file.union is not None:
                 update = with_new_deletion_vector(
                     live,
                     next(descriptors),
                     deletion_timestamp_ms=now_ms,
-                    num_records=one.union.num_records,
+                    num_records=file.union.num_records,
                     data_change=changes,
                 )
-                made[key] = (update.remove, update.add)
+                rewritten[key] = (update.remove, update.add)
             else:
-                made[key] = (removed(live, deletion_timestamp_ms=now_ms, data_change=changes), None)
+                rewritten[key] = (removed(live, deletion_timestamp_ms=now_ms, data_change=changes), None)
         result: list[Action] = []
         for action in actions:
             path = action.path if isinstance(action, AddFile | RemoveFile) else None
-            if path is None or canonical_log_path(path) not in made:
+            if path is None or canonical_log_path(path) not in rewritten:
                 result.append(action)
                 continue
-            new = made[canonical_log_path(path)][0 if isinstance(action, RemoveFile) else 1]
+            new = rewritten[canonical_log_path(path)][0 if isinstance(action, RemoveFile) else 1]
             if new is not None:
                 result.append(new)
         return result
@@ -269,11 +271,11 @@ class DeletionVectorMerger:
             return _NOTHING
         return read_deletion_vector(self._store, dv, num_rows=records, access=self._access)
 
-    def _new_positions(self, mine: AddFile | None, known: Positions, records: int) -> Positions | None:
-        """The rows that the transaction takes from a file; None for every one that is left."""
-        if mine is None:
+    def _new_positions(self, own_add: AddFile | None, before: Positions, records: int) -> Positions | None:
+        """The rows that the transaction deletes from a file; None when it deletes all remaining rows."""
+        if own_add is None:
             return None
-        return np.setdiff1d(self._positions(mine.deletion_vector, records), known, assume_unique=True)
+        return np.setdiff1d(self._positions(own_add.deletion_vector, records), before, assume_unique=True)
 
 
 def _kept_files(winner: WinningCommit) -> list[_KeptFile]:
@@ -283,8 +285,8 @@ def _kept_files(winner: WinningCommit) -> list[_KeptFile]:
 
 
 def _is_disputed(transaction: CommitFootprint, winner: WinningCommit, kept: _KeptFile) -> bool:
-    """Whether the transaction could not follow a winner that had changed this file alone."""
-    alone = replace(
+    """Whether the transaction would conflict with a winner that had changed only this file."""
+    only_this_file = replace(
         winner,
         commit_info=None,
         adds=(kept.after,),
@@ -294,8 +296,8 @@ def _is_disputed(transaction: CommitFootprint, winner: WinningCommit, kept: _Kep
         transactions=(),
         domain_metadata=(),
     )
-    found = find_conflict(transaction, alone)
-    return found is not None and found.rule in SETTLED_RULES
+    violation = find_conflict(transaction, only_this_file)
+    return violation is not None and violation.rule in SETTLED_RULES
 
 
 def _without(winner: WinningCommit, settled: Sequence[_KeptFile]) -> WinningCommit:
@@ -303,39 +305,43 @@ def _without(winner: WinningCommit, settled: Sequence[_KeptFile]) -> WinningComm
     info = winner.commit_info
     return replace(
         winner,
-        # Without its removes it must not pass for an append that had looked at nothing.
+        # Without its removes the winner could be mistaken for a blind append.
         commit_info=None if info is None else replace(info, is_blind_append=False),
         adds=tuple(add for add in winner.adds if canonical_log_path(add.path) not in keys),
         removes=tuple(remove for remove in winner.removes if canonical_log_path(remove.path) not in keys),
     )
 
 
-def _join(
+def _merge(
     kept: _KeptFile,
-    mine: AddFile | None,
-    gone: Positions,
-    theirs: Positions,
-    wanted: Positions | None,
+    own_add: AddFile | None,
+    after: Positions,
+    by_winner: Positions,
+    new_positions: Positions | None,
     records: int,
-) -> _Joined:
-    if wanted is None:
-        return _Joined(kept=kept, union=None, twice=len(theirs), had_deletion_vector=False)
-    union = unite(gone, wanted, num_records=records)
-    twice = len(wanted) - len(union.newly_deleted)
-    return _Joined(kept=kept, union=union, twice=twice, had_deletion_vector=mine is not None)
+) -> _MergedFile:
+    if new_positions is None:
+        return _MergedFile(kept=kept, union=None, deleted_twice=len(by_winner), had_deletion_vector=False)
+    union = unite(after, new_positions, num_records=records)
+    return _MergedFile(
+        kept=kept,
+        union=union,
+        deleted_twice=len(new_positions) - len(union.newly_deleted),
+        had_deletion_vector=own_add is not None,
+    )
 
 
-def _counts(joined: Iterable[_Joined]) -> dict[str, int]:
-    """What becomes of the counts that delta-spark gives for a DELETE."""
+def _counts(merged: Iterable[_MergedFile]) -> dict[str, int]:
+    """The changes of the metrics that delta-spark records for a DELETE."""
     names = ("numDeletedRows", "numRemovedFiles", "numDeletionVectorsAdded", "numDeletionVectorsRemoved")
     counts = dict.fromkeys(names, 0)
-    for one in joined:
-        counts["numDeletedRows"] -= one.twice
-        if one.had_deletion_vector and not one.gets_deletion_vector:
+    for file in merged:
+        counts["numDeletedRows"] -= file.deleted_twice
+        if file.had_deletion_vector and not file.gets_deletion_vector:
             counts["numDeletionVectorsAdded"] -= 1
-            counts["numRemovedFiles"] += not one.is_done
-        had = one.kept.before.deletion_vector is not None
-        has = one.kept.after.deletion_vector is not None and not one.is_done
+            counts["numRemovedFiles"] += not file.is_done
+        had = file.kept.before.deletion_vector is not None
+        has = file.kept.after.deletion_vector is not None and not file.is_done
         counts["numDeletionVectorsRemoved"] += has - had
     return counts
 

@@ -1,4 +1,4 @@
-"""Live files, which are Arrow columns, as the actions of a commit."""
+"""Converts live files, which are Arrow columns, into the actions of a commit."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def remove_actions(
 
     Args:
         files: rows of LIVE_FILE_SCHEMA; statistics are not needed.
-        deletion_timestamp_ms: when the file stopped being part of the table.
+        deletion_timestamp_ms: the time of removal, in milliseconds since the epoch.
         data_change: False when the same rows are added again elsewhere in the commit.
     """
-    wanted = [name for name in files.schema.names if name != "stats"]
-    for batch in files.select(wanted).to_batches(max_chunksize=8192):
+    columns = [name for name in files.schema.names if name != "stats"]
+    for batch in files.select(columns).to_batches(max_chunksize=8192):
         for row in batch.to_pylist():
             yield RemoveFile(
                 path=row["path"],
@@ -58,7 +58,7 @@ def add_actions(files: pa.Table, *, data_change: bool) -> Iterator[AddFile]:
 
 
 def num_records(add: AddFile) -> int | None:
-    """The row count in a file's statistics, deletion vector applied; None when not recorded."""
+    """The row count in a file's statistics without the deleted rows; None when not recorded."""
     if add.stats is None:
         return None
     try:

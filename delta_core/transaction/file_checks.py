@@ -1,4 +1,4 @@
-"""What the files of one commit must be, by the protocol and by the table's properties."""
+"""Checks the files of one commit against the protocol and the table's properties."""
 
 from __future__ import annotations
 
@@ -21,55 +21,56 @@ def require_consistent_files(
     """Refuse a commit whose files contradict each other or the table (PROTOCOL.md, "Append-only Tables").
 
     Args:
-        actions: the commit's.
-        operation: its name, for messages.
-        before: the table's properties; None for one that is created.
-        after: those that the same commit sets; None when it sets none that count.
+        actions: the actions of the commit.
+        operation: the name of the operation, for messages.
+        before: the table's properties before the commit; None for a table that is created.
+        after: the properties that the commit sets; None when it sets none that apply to it.
 
     Raises:
-        CommitError: a file is added or removed twice, or both; or one has a deletion vector and no count of
-            its rows.
-        InvalidTableError: rows go from a table that is append-only, or becomes so in this commit.
+        CommitError: the commit adds a file twice, removes it twice, or adds and removes it; or a file has a
+            deletion vector and no row count.
+        InvalidTableError: rows are removed from a table that is append-only, or that this commit makes so.
     """
     adds = [a for a in actions if isinstance(a, AddFile)]
     if len({a.path for a in adds}) != len(adds):
-        raise CommitError("A commit adds the same file twice.")
+        raise CommitError("The commit adds the same file twice.")
     removes = [a for a in actions if isinstance(a, RemoveFile)]
-    gone = {_identity(r) for r in removes}
-    if len(gone) != len(removes):
-        raise CommitError("A commit removes the same file twice.")
-    both = next((a.path for a in adds if gone and _identity(a) in gone), None)
+    removed = {_identity(r) for r in removes}
+    if len(removed) != len(removes):
+        raise CommitError("The commit removes the same file twice.")
+    both = next((a.path for a in adds if removed and _identity(a) in removed), None)
     if both is not None:
         raise CommitError(
-            f"A commit adds and removes the file {both!r}.",
-            cause="Its deletion vector is the same in both, so nobody could tell whether the file is live.",
-            fix="Add a file again without removing it; with another deletion vector, remove the one before.",
+            f"The commit adds and removes the file {both!r}.",
+            cause="Both actions have the same deletion vector, so readers cannot decide whether the file is "
+            "live.",
+            fix="Add the file again without a remove, or give the add another deletion vector.",
         )
-    uncounted = next((a.path for a in adds if a.deletion_vector is not None and not _says_rows(a)), None)
+    uncounted = next((a.path for a in adds if a.deletion_vector is not None and not _has_row_count(a)), None)
     if uncounted is not None:
         raise CommitError(
-            f"The file {uncounted!r} has a deletion vector and does not say how many rows it has.",
-            cause="Readers need numRecords in its statistics, deleted rows included.",
-            fix="Take the number from the file's footer.",
+            f"The file {uncounted!r} has a deletion vector but no row count.",
+            cause="Readers need numRecords in its statistics, with the deleted rows included.",
+            fix="Set numRecords to the row count in the file's footer.",
         )
     if not any(r.data_change for r in removes):
         return
     if before is not None and before.append_only:
         raise InvalidTableError(
-            f"The table is append-only, so {operation} cannot take rows away.",
+            f"The table is append-only, so {operation} cannot remove rows.",
             cause="The table property delta.appendOnly is true.",
             fix="Append instead, or set delta.appendOnly to false first.",
         )
     if after is not None and after.append_only:
         raise InvalidTableError(
-            f"The table becomes append-only, so {operation} cannot take rows away.",
+            f"The table becomes append-only, so {operation} cannot remove rows.",
             cause="The same commit sets the table property delta.appendOnly to true.",
-            fix="Take the rows away first, and set the property in a commit of its own.",
+            fix="Remove the rows first, and set the property in a separate commit.",
         )
 
 
-def _says_rows(add: AddFile) -> bool:
-    """PROTOCOL.md, "Writer Requirement for Deletion Vectors"."""
+def _has_row_count(add: AddFile) -> bool:
+    """Whether the statistics have `numRecords` (PROTOCOL.md, "Writer Requirement for Deletion Vectors")."""
     try:
         count = orjson.loads(add.stats or "{}").get("numRecords")
     except (orjson.JSONDecodeError, AttributeError):

@@ -1,7 +1,7 @@
-"""May a concurrently added file hold rows that a predicate reads?
+"""Finds concurrently added files that may hold rows that match a predicate.
 
-Conservative: a file is ruled out only when its partition values or its statistics prove that no row
-matches.
+The check is conservative: it rules a file out only when the partition values or the statistics prove that no
+row matches.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from delta_core.transaction.read_set import FileMatcher
 def file_matcher(
     schema: StructType, partition_columns: Sequence[str], *, mapping: ColumnMapping
 ) -> FileMatcher:
-    """A matcher for files of a table with this schema, partitioning and names of columns in files.
+    """A matcher for the files of a table with this schema, partitioning and column mapping.
 
-    Predicates must be resolved against the schema. Files whose values cannot be understood match.
+    Predicates must be resolved against the schema. A file whose values cannot be parsed counts as matching.
     """
 
     def first_match(files: Sequence[AddFile], predicate: Expression) -> AddFile | None:
         if not files:
             return None
-        facts = pa.table(
+        values = pa.table(
             {
                 "partition_values": pa.array([list(f.partition_values.items()) for f in files], STRING_MAP),
                 "stats": pa.array([f.stats for f in files], pa.string()),
             }
         )
         try:
-            matches = files_may_match(facts, predicate, schema, partition_columns, mapping=mapping)
+            matches = files_may_match(values, predicate, schema, partition_columns, mapping=mapping)
         except DeltaError:
             return files[0]
         return next((file for file, match in zip(files, matches, strict=True) if match), None)

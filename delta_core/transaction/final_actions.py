@@ -1,4 +1,4 @@
-"""From the actions that an operation staged to those that its commit consists of, checked."""
+"""Turns the actions that an operation staged into the checked actions of its commit."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from delta_core.transaction.row_ids import require_enablement
 
 
 class Definition(NamedTuple):
-    """What a table is by its protocol and metadata."""
+    """A table definition: protocol and metadata."""
 
     protocol: Protocol
     metadata: Metadata
 
 
 def definition_after(base: Snapshot | None, actions: Sequence[Action]) -> Definition:
-    """The table's definition once the actions are committed.
+    """The table definition after the actions are committed.
 
     Args:
-        base: the table before; None for one that is created.
-        actions: those that create a table have its protocol and metadata.
+        base: the table before the commit; None for a table that is created.
+        actions: the actions of the commit. To create a table they must include a protocol and metadata.
     """
     protocol = next((a for a in actions if isinstance(a, Protocol)), None)
     metadata = next((a for a in actions if isinstance(a, Metadata)), None)
@@ -49,25 +49,26 @@ def final_actions(
     reuses_files: bool,
     now_ms: int,
 ) -> list[Action]:
-    """The commit's actions but `commitInfo`, which each attempt makes anew.
+    """The actions of the commit without `commitInfo`, which differs in each attempt.
 
-    Each key becomes a `txn` action unless one of its application is staged. Where the definition changes, the
-    metadata also records what follows from that, such as since when commits have times of their own.
+    Each key becomes a `txn` action, unless a `txn` of its application id is staged. Where the table
+    definition changes, the metadata also records derived properties, such as the version from which commits
+    have in-commit timestamps.
 
     Args:
-        staged: what the operation staged.
-        base: the table before; None for one that is created.
-        operation: its name, for messages.
-        surface: the writer that asks.
-        keys: the idempotency key and the delivery, as far as there are; their time is `now_ms` where they
-            have none.
+        staged: the actions that the operation staged.
+        base: the table before the commit; None for a table that is created.
+        operation: the name of the operation, for messages.
+        writer_kind: the kind of the writer that commits.
+        keys: the idempotency key and the delivery, where given. Their time is `now_ms` where they have none.
         reuses_files: see `require_files`.
         now_ms: the time of the commit's first attempt.
 
     Raises:
-        CommitError: the actions contradict each other, or do not make a table.
-        InvalidTableError: the table is append-only and rows go, or row tracking cannot be enabled.
-        UnsupportedTableFeatureError: the definition asks for what the writer does not do.
+        CommitError: the actions contradict each other, or the protocol or metadata of a new table is missing.
+        InvalidTableError: the table is append-only and rows are removed, or row tracking cannot be enabled.
+        UnsupportedTableFeatureError: the table definition requires a feature that the writer does not
+            support.
     """
     actions: list[Action] = [a for a in staged if not isinstance(a, CommitInfo)]
     staged_ids = {a.app_id for a in actions if isinstance(a, SetTransaction)}
@@ -78,17 +79,17 @@ def final_actions(
     protocols = [a for a in actions if isinstance(a, Protocol)]
     metadatas = [a for a in actions if isinstance(a, Metadata)]
     if len(protocols) > 1 or len(metadatas) > 1:
-        raise CommitError("A commit holds at most one protocol and one metadata action.")
+        raise CommitError("The commit has more than one protocol or metadata action.")
     if base is None and not (protocols and metadatas):
-        raise CommitError("A commit that creates a table needs a protocol and metadata.")
+        raise CommitError("The commit creates a table and has no protocol or no metadata.")
     require_files(actions, base=base, operation=operation, reuses_files=reuses_files)
     if not protocols and not metadatas:
         return actions
     protocol, metadata = definition_after(base, actions)
     require_write_support(protocol, metadata, writer_kind=writer_kind)
     settled = settled_provenance(base, protocol, metadata)
-    # Whoever turns in-commit timestamps on says so in metadata of its own, even where only the protocol
-    # changes.
+    # A commit that enables in-commit timestamps records that in its metadata, even when the operation
+    # changes only the protocol.
     if settled is not metadata or (not metadatas and begin_in_commit_times(base, protocol, metadata)):
         actions = [a for a in actions if not isinstance(a, Metadata)] + [settled]
     require_enablement(base, protocol, settled, actions)
@@ -102,10 +103,14 @@ def _unstaged(keys: Sequence[SetTransaction], staged: set[str]) -> list[SetTrans
 def require_files(
     actions: Sequence[Action], *, base: Snapshot | None, operation: str, reuses_files: bool
 ) -> None:
-    """Refuse files that contradict each other or the table, before the commit or by what it sets.
+    """Refuse files that contradict each other, or the table's properties before and after the commit.
 
     Args:
-        reuses_files: an earlier state comes back as a whole, so what the commit sets binds later ones alone.
+        actions: the actions of the commit.
+        base: the table before the commit; None for a table that is created.
+        operation: the name of the operation, for messages.
+        reuses_files: whether the commit restores an earlier state as a whole. The properties that it sets
+            then apply only to later commits.
 
     Raises:
         CommitError, InvalidTableError: see `require_consistent_files`.

@@ -1,4 +1,4 @@
-"""Which commit carried an idempotency key, and what that commit says of who made it."""
+"""Finds the commit that carried an idempotency key, and its user metadata."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from delta_core.storage.log_store import LogStore
 from delta_core.transaction.applied_by import AppliedBy
 
 MAX_COMMITS: Final = 200
-"""So many commits are read in search of a key, and no more."""
+"""How many commits are read at most to find a key."""
 
 
 def find_applied(store: LogStore, key: SetTransaction) -> AppliedBy | None:
-    """The commit that recorded `key`, an action that the table has, or None when it is not found.
+    """The commit that recorded `key`, a `txn` action of the table; None when the commit is not found.
 
-    A checkpoint keeps the key and not who recorded it, so the commit itself must still be in the log. The
-    commits that were written about when the key says are read first; that is one or two as a rule.
+    A checkpoint contains the key but not the commit that recorded it, so the commit must still be in the log.
+    The commits are read in order of the distance between their file time and the time of the key. Usually
+    one or two commits are read.
 
     Requests: one listing, and two for each commit that is read.
 
@@ -39,7 +40,7 @@ def find_applied(store: LogStore, key: SetTransaction) -> AppliedBy | None:
         try:
             actions = commit_actions(store, file.version)
         except DeltaError:
-            continue  # It was cleaned up meanwhile, or is damaged, which is not for this to say.
+            continue  # The commit was cleaned up since the listing, or is damaged.
         if any(
             isinstance(action, SetTransaction)
             and (action.app_id, action.version) == (key.app_id, key.version)

@@ -1,4 +1,4 @@
-"""A transaction as the conflict rules see it, made of its actions and its table."""
+"""Builds a commit footprint from the actions of a transaction and its table."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def footprint_of(
     rebased_domains: frozenset[str],
     known_at_ms: int,
 ) -> CommitFootprint:
-    """What winning commits are held against.
+    """The footprint that the conflict rules compare with winning commits.
 
     Args:
-        actions: the commit's, as `final_actions` makes them.
-        base: the table before; None for one that is created.
-        reads: what the actions depend on.
-        isolation: instead of the table's own level (`delta.isolationLevel`).
+        actions: the actions of the commit, as returned by `final_actions`.
+        base: the table before the commit; None for a table that is created.
+        reads: the read set that the actions depend on.
+        isolation: overrides the table's level (`delta.isolationLevel`).
         reuses_files, rebased_domains, known_at_ms: see `CommitFootprint`.
     """
     level = isolation

@@ -1,7 +1,8 @@
-"""The rules of Iceberg compatibility, held against every commit.
+"""Checks every commit against the rules of Iceberg compatibility.
 
-PROTOCOL.md, "Iceberg Compatibility V1" and "Iceberg Compatibility V2". Whoever stages the actions: what would
-break a rule that the log shows is refused here, before anything is written to the log.
+PROTOCOL.md, "Iceberg Compatibility V1" and "Iceberg Compatibility V2". The check is the same for all
+operations. It refuses a commit that would break a rule, as far as the log shows that, before anything is
+written to the log.
 """
 
 from __future__ import annotations
@@ -21,22 +22,23 @@ if TYPE_CHECKING:
     from delta_core.snapshot.snapshot import Snapshot
 
 
-def keep_iceberg_rules(base: Snapshot | None, actions: Sequence[Action], *, operation: str) -> bool:
-    """Check a commit; nothing to do where no compatibility is active after it.
+def check_iceberg_rules(base: Snapshot | None, actions: Sequence[Action], *, operation: str) -> bool:
+    """Check a commit. Nothing is checked when no compatibility is active after it.
 
-    Loads the live files' statistics where the commit turns a compatibility on; they must keep the rules too.
+    Loads the statistics of the live files when the commit enables a compatibility, because the live files
+    must comply with the rules too.
 
     Args:
-        base: the table before; None for one that is created.
-        actions: the commit's; those that create a table have its protocol and metadata.
-        operation: its name, for the message.
+        base: the table before the commit; None for a table that is created.
+        actions: the actions of the commit. To create a table they must include a protocol and metadata.
+        operation: the name of the operation, for the message.
 
     Returns:
-        Whether the commit turns a compatibility on for a table that exists: then it holds only as long as
-        nobody adds another file.
+        Whether the commit enables a compatibility on an existing table. The check is then valid only as long
+        as no other writer adds a file.
 
     Raises:
-        IcebergCompatibilityError: names each rule that would be broken.
+        IcebergCompatibilityError: the commit would break a rule. The message names each one.
     """
     protocol = next((a for a in actions if isinstance(a, Protocol)), None if base is None else base.protocol)
     metadata = next((a for a in actions if isinstance(a, Metadata)), None if base is None else base.metadata)
@@ -52,15 +54,15 @@ def keep_iceberg_rules(base: Snapshot | None, actions: Sequence[Action], *, oper
         metadata,
         actions=actions,
         previous=None if base is None else base.metadata,
-        live=_staying(base, actions) if base is not None and begins else (),
+        live=_untouched_files(base, actions) if base is not None and begins else (),
         defines=any(isinstance(action, Protocol | Metadata) for action in actions),
         operation=operation,
     )
     return begins
 
 
-def _staying(base: Snapshot, actions: Sequence[Action]) -> Iterator[LoggedFile]:
-    """The live files that the commit leaves as they are."""
+def _untouched_files(base: Snapshot, actions: Sequence[Action]) -> Iterator[LoggedFile]:
+    """The live files that the commit neither adds nor removes."""
     touched = {canonical_log_path(a.path) for a in actions if isinstance(a, AddFile | RemoveFile)}
     for batch in base.files.batches(["path", "stats", "deletion_vector"]):
         for path, stats, dv in zip(*(column.to_pylist() for column in batch.columns), strict=True):

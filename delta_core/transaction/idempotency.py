@@ -19,17 +19,17 @@ def already_applied(snapshot: Snapshot, key: SetTransaction | None) -> SetTransa
     """
     if key is None:
         return None
-    found = snapshot.transactions.get(key.app_id)
-    return found if found is not None and found.version >= key.version else None
+    recorded = snapshot.transactions.get(key.app_id)
+    return recorded if recorded is not None and recorded.version >= key.version else None
 
 
 def superseded(snapshot: Snapshot, delivery: SetTransaction | None) -> SetTransaction | None:
     """The table's `txn` action of a later delivery than this one, or None when this one is not outdated.
 
-    The same delivery does not supersede itself: whoever asks for it again, by a key of its own, may have it.
+    A delivery does not supersede itself: it may be applied again under another idempotency key.
     """
-    found = None if delivery is None else snapshot.transactions.get(delivery.app_id)
-    return None if found is None or delivery is None or found.version <= delivery.version else found
+    recorded = None if delivery is None else snapshot.transactions.get(delivery.app_id)
+    return None if recorded is None or delivery is None or recorded.version <= delivery.version else recorded
 
 
 def covering(transactions: Iterable[SetTransaction], key: SetTransaction | None) -> SetTransaction | None:

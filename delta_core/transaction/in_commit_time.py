@@ -1,8 +1,8 @@
 """The time of a commit, in the commit (PROTOCOL.md, "In-Commit Timestamps").
 
-It is the time of the attempt, or one millisecond after the commit before where clocks disagree, so it is
-known only for a version. The commit that turns the feature on says in its own metadata which version it is
-and of what time: readers go by file times before it.
+The time is that of the attempt, or one millisecond after the previous commit's time where clocks disagree. So
+it depends on the version that is tried. The commit that enables the feature records its own version and time
+in its metadata. For earlier versions readers use file times.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ if TYPE_CHECKING:
     from delta_core.snapshot.snapshot import Snapshot
 
 FEATURE = "inCommitTimestamp"
-PROVENANCE = (ENABLEMENT_VERSION.key, ENABLEMENT_TIMESTAMP.key)
-"""The properties that say since when commits carry their time; only the commit itself knows them."""
+ENABLEMENT_PROPERTIES = (ENABLEMENT_VERSION.key, ENABLEMENT_TIMESTAMP.key)
+"""The properties that record from which version and time on commits have in-commit timestamps.
+
+Only the commit that enables the feature can determine their values.
+"""
 
 _MAX_LONG = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCommitTime:
-    """Puts a commit's time into it.
+    """The rebase hook that sets the in-commit timestamp of a commit.
 
     Attributes:
-        store: the table's store; asked for a file's time by the commit that turns the feature on, where
-            others won before it.
-        before_ms: the time that the commit's must exceed; None for version 0.
-        last_version: the version whose time that is.
-        enables: True for the commit that turns the feature on, on a table that has commits.
+        store: the table's store. The commit that enables the feature reads a file's time from it after
+            another writer has won.
+        before_ms: the time that the commit's time must exceed; None for version 0.
+        last_version: the version that has the time `before_ms`.
+        enables: True for a commit that enables the feature on an existing table.
     """
 
     store: LogStore
@@ -49,32 +52,32 @@ class InCommitTime:
 
     @property
     def domains(self) -> frozenset[str]:
-        """None."""
+        """No domains."""
         return frozenset()
 
-    def stamp(self, draft: CommitDraft, version: int) -> CommitDraft:
-        """See `RebaseHook`. One request in the commit that turns the feature on after others won, else none.
+    def apply(self, draft: CommitDraft, version: int) -> CommitDraft:
+        """See `RebaseHook`. One request when the commit enables the feature after a winner, else none.
 
         Raises:
-            CommitError: the commit before says a time that none can follow.
-            StorageError: the time of the commit before could not be read.
+            CommitError: the previous commit has the largest time that can be stored.
+            StorageError: the time of the previous commit could not be read.
         """
         time_ms = draft.info.timestamp_ms or 0
         if self.before_ms is not None:
             time_ms = max(time_ms, self.before_ms + 1)
         if self.enables and version - 1 != self.last_version:
-            # Whoever won had no time of its own to go by.
+            # The winning commit has no in-commit timestamp, so the time of its file is used.
             time_ms = max(time_ms, self.store.head(commit_path(version - 1)).modified_ms + 1)
         if time_ms > _MAX_LONG:
             raise CommitError(
-                "No commit can follow: its time would be too large.",
-                cause=f"The commit before version {version} is of the time {self.before_ms} ms.",
-                fix="Turn in-commit timestamps off, and on again in a later commit.",
+                "The table cannot take another commit, because its in-commit timestamp would be too large.",
+                cause=f"The commit before version {version} has the timestamp {self.before_ms} ms.",
+                fix="Disable in-commit timestamps, and enable them again in a later commit.",
             )
         actions = draft.actions
         if self.enables:
             actions = [
-                with_provenance(action, version=version, time_ms=time_ms)
+                with_enablement(action, version=version, time_ms=time_ms)
                 if isinstance(action, Metadata)
                 else action
                 for action in actions
@@ -83,37 +86,37 @@ class InCommitTime:
 
     def after(self, winner: WinningCommit) -> InCommitTime:
         """See `RebaseHook`."""
-        own = None if winner.commit_info is None else winner.commit_info.in_commit_timestamp_ms
-        if self.enables or own is None:
+        time_ms = None if winner.commit_info is None else winner.commit_info.in_commit_timestamp_ms
+        if self.enables or time_ms is None:
             return self
-        before_ms = own if self.before_ms is None else max(own, self.before_ms)
+        before_ms = time_ms if self.before_ms is None else max(time_ms, self.before_ms)
         return replace(self, before_ms=before_ms, last_version=winner.version)
 
 
 def has_in_commit_times(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether commits of such a table carry their time."""
+    """Whether the commits of a table with this definition have in-commit timestamps."""
     if FEATURE not in writer_features(protocol):
         return False
-    text = metadata.configuration.get(ENABLE_IN_COMMIT_TIMESTAMPS.key, "")
-    return text.strip().lower() == "true"
+    value = metadata.configuration.get(ENABLE_IN_COMMIT_TIMESTAMPS.key, "")
+    return value.strip().lower() == "true"
 
 
 def begin_in_commit_times(base: Snapshot | None, protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether commits of a table carry their time from now on, and did not before."""
-    was = base is not None and has_in_commit_times(base.protocol, base.metadata)
-    return has_in_commit_times(protocol, metadata) and not was
+    """Whether this table definition enables in-commit timestamps that `base` did not have."""
+    had = base is not None and has_in_commit_times(base.protocol, base.metadata)
+    return has_in_commit_times(protocol, metadata) and not had
 
 
 def in_commit_time(base: Snapshot | None, store: LogStore, *, active: bool) -> InCommitTime | None:
-    """The stamper of a commit, or None. At most one request, where the time of the version read is not known.
+    """The rebase hook of a commit, or None. At most one request, when the time of `base` is not known.
 
     Args:
-        base: the version that the commit follows; None creates the table.
+        base: the version that the commit follows; None for a table that is created.
         store: the table's store.
-        active: whether the table has in-commit timestamps as the commit leaves it.
+        active: whether the table has in-commit timestamps after the commit.
 
     Raises:
-        StorageError: the time of the version could not be read.
+        StorageError: the time of `base` could not be read.
     """
     if not active:
         return None
@@ -128,26 +131,29 @@ def in_commit_time(base: Snapshot | None, store: LogStore, *, active: bool) -> I
 
 
 def settled_provenance(base: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Metadata:
-    """Staged metadata that says since when commits carry their time as it is, whatever was staged.
+    """The staged metadata with correct enablement properties, whatever values were staged.
 
-    While the feature stays on, that is what the table says already: a restore must not bring an older answer
-    back. Where it is turned on the stamper fills it in, except in version 0, which needs none; where it is
-    turned off nothing is said. A table that never had it is not touched.
+    While the feature stays enabled the properties keep the table's values, so that a restore does not bring
+    older values back. Where the commit enables the feature, the rebase hook sets them, except in version 0,
+    which needs none. Where the commit disables the feature, they are removed. Metadata of a table that never
+    had the feature is returned unchanged.
     """
-    was = base is not None and has_in_commit_times(base.protocol, base.metadata)
-    if not was and not has_in_commit_times(protocol, metadata):
+    had = base is not None and has_in_commit_times(base.protocol, base.metadata)
+    if not had and not has_in_commit_times(protocol, metadata):
         return metadata
-    said = base.metadata.configuration if base is not None and was else {}
+    recorded = base.metadata.configuration if base is not None and had else {}
     if not has_in_commit_times(protocol, metadata):
-        said = {}
-    configuration = {key: value for key, value in metadata.configuration.items() if key not in PROVENANCE}
-    configuration |= {key: said[key] for key in PROVENANCE if key in said}
+        recorded = {}
+    configuration = {
+        key: value for key, value in metadata.configuration.items() if key not in ENABLEMENT_PROPERTIES
+    }
+    configuration |= {key: recorded[key] for key in ENABLEMENT_PROPERTIES if key in recorded}
     if configuration == metadata.configuration:
         return metadata
     return replace(metadata, configuration=configuration)
 
 
-def with_provenance(metadata: Metadata, *, version: int, time_ms: int) -> Action:
-    """The metadata of the commit that turns the feature on."""
-    said = {ENABLEMENT_VERSION.key: str(version), ENABLEMENT_TIMESTAMP.key: str(time_ms)}
-    return replace(metadata, configuration={**metadata.configuration, **said})
+def with_enablement(metadata: Metadata, *, version: int, time_ms: int) -> Action:
+    """The metadata of the commit that enables the feature, with its version and time."""
+    enablement = {ENABLEMENT_VERSION.key: str(version), ENABLEMENT_TIMESTAMP.key: str(time_ms)}
+    return replace(metadata, configuration={**metadata.configuration, **enablement})

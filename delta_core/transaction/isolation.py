@@ -1,4 +1,4 @@
-"""How strictly a transaction's reads are protected against concurrent commits."""
+"""Isolation levels: how strictly a transaction's reads are protected against concurrent commits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class IsolationLevel(StrEnum):
 
     SERIALIZABLE: the history equals the serial order of versions, for reads too.
     WRITE_SERIALIZABLE: blind appends may be ordered after a transaction that did not see them.
-    SNAPSHOT_ISOLATION: only write-write conflicts count; right for commits that change no data.
+    SNAPSHOT_ISOLATION: only write-write conflicts are errors. It is used for commits that change no data.
     """
 
     SERIALIZABLE = "Serializable"

@@ -1,9 +1,9 @@
-"""Keeps a writer from committing to a log that is no longer the one it read.
+"""Keeps a writer from committing to a log that is no longer the log that it read.
 
-Log cleanup deletes old versions. A writer that slept past one would find its next version free, create
-it, and be told of success, although no reader would ever get to that version. Where the table was
-deleted and made anew meanwhile, the same commit would tear a hole into the new table's log, or put files
-of the old table into it.
+Log cleanup deletes old versions. A writer that paused during a cleanup could find its next version free and
+create it successfully, although no reader would ever read that version. Where the table was deleted and
+created again during the pause, the same commit would leave a gap in the new table's log, or add files of the
+old table to it.
 """
 
 from __future__ import annotations
@@ -20,40 +20,45 @@ from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.transaction.staged_files import StagedFiles
 
 VERIFY_AFTER_MS = 10_000
-"""Knowledge of the tail older than this is verified after the write; a quarter of the retention if less."""
+"""When the log's tail was read longer ago than this, the write is verified afterwards.
+
+The limit is a quarter of the log retention when that is less.
+"""
 
 _YOUNG_MS = 600_000
-"""Nobody is refused for its age alone before; where logs are kept for less, each commit is looked up."""
+"""A snapshot younger than this is never refused for its age alone, even with a shorter log retention."""
 
-LOOK_AFTER_MS = 100
-"""A commit that saw the log longer ago than this looks up the version before, ahead of the next attempt."""
+RECHECK_AFTER_MS = 100
+"""When the log was read longer ago than this, the previous version is checked before the next attempt."""
 
 CREATE_AFTER_MS = 1_000
-"""A commit that creates the table looks for one first, when it found none longer ago than this."""
+"""When no table was found longer ago than this, a commit that creates one checks again before its write."""
 
-_LOOK_PAUSES_SECONDS = (0.1, 0.3, 1.0)
+_CHECK_PAUSES_SECONDS = (0.1, 0.3, 1.0)
 
 
-class _VersionGoneError(StaleCommitError):
-    """The version before is no longer in the log, for whatever reason."""
+class _VersionMissingError(StaleCommitError):
+    """The previous version is no longer in the log, for any reason."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LogTailGuard:
-    """Watches the age of what a transaction knows of the log's tail.
+    """Checks that a transaction's view of the log's tail is recent enough, and that the log is the same.
 
-    The wall clock is used and not a monotonic one, since the latter may stand still while a machine
-    sleeps.
+    It uses the wall clock, because a monotonic clock may stop while a machine sleeps.
 
     Attributes:
-        known_at_ms: when the store last showed the tail.
+        store: the table's store.
+        clock: the source of time.
+        known_at_ms: when the log's tail was last read.
         log_retention_ms: how long the table keeps log files.
-        version_file: the commit of the version that was read, as it was then; None when not known.
-        last_winner: or the path and the bytes of the last commit that others made since.
-        staged: the files to be committed; None when there are none.
-        creates: version 0 is to be written, of a table that was not there.
-        has_version_0: the last look found that it is there, so whoever creates the table has nothing to send.
-        is_blind: nobody has looked whether the version is in the log already, so each write is verified.
+        version_file: the commit file of the version that was read, as it was then; None when not known.
+        last_winner: path and bytes of the newest winning commit. It then replaces `version_file`.
+        staged: the files to be committed, or None.
+        creates: the commit writes version 0 of a table that did not exist.
+        has_version_0: the last check found version 0 in the log, so a commit that creates the table must not
+            be sent.
+        is_blind: the caller did not check whether the table exists, so each write is verified.
     """
 
     store: LogStore
@@ -67,33 +72,33 @@ class LogTailGuard:
     is_blind: bool = False
     has_version_0: bool = False
     _seen_here_ms: int | None = None
-    """When this commit saw the log itself: what a handle read before may be another table's by now."""
+    """When this commit read the log itself. A handle's earlier read may be of a table replaced since."""
 
     @property
     def age_ms(self) -> int:
-        """Milliseconds since the tail was last seen."""
+        """Milliseconds since the log's tail was last read."""
         return self.clock.now_ms() - self.known_at_ms
 
-    def go_on_as(self, actions: Sequence[Action]) -> None:
-        """Note that other actions are to be committed, which may name other files."""
+    def replace_actions(self, actions: Sequence[Action]) -> None:
+        """Record that other actions will be committed. They may name other files."""
         if self.staged is not None:
-            self.staged.go_on_as(actions)
+            self.staged.replace_actions(actions)
 
     def tail_seen(self, at_ms: int) -> None:
-        """Note when the tail was read, of a log that has turned out to be the one known before."""
+        """Record when the tail was read, after a check that the log is the same as before."""
         self.known_at_ms = self._seen_here_ms = at_ms
 
     def winner_seen(self, path: str, data: bytes, *, at_ms: int) -> None:
-        """Note the newest commit, which another writer made, and when it was read."""
+        """Record the newest winning commit and when it was read."""
         self.last_winner = (path, data)
         self.known_at_ms = self._seen_here_ms = at_ms
 
-    def look(self) -> StaleCommitError | None:
-        """The reason not to write, nor to go on beside others' commits, or None.
+    def check(self) -> StaleCommitError | None:
+        """The error that forbids the next write or rebase, or None.
 
-        One request before the first attempt, and before each that comes a tenth of a second after the log
-        was seen; none for a table that is created, within a second. One more for each staged file when they
-        are as old as files that a vacuum deletes.
+        One request before the first attempt, and before each attempt that starts more than 0.1 seconds after
+        the log was read. A commit that creates a table makes none within one second. There is one more
+        request for each staged file when the files are old enough for a vacuum to delete them.
 
         Raises:
             StorageError: the store does not answer.
@@ -101,7 +106,8 @@ class LogTailGuard:
         if self.age_ms > max(self.log_retention_ms / 2, _YOUNG_MS):
             return StaleCommitError(
                 "The snapshot is too old to commit from.",
-                cause=f"It was read {self.age_ms // 1000} seconds ago, more than half the log's retention.",
+                cause=f"It was read {self.age_ms // 1000} seconds ago, which is more than half the log "
+                "retention.",
                 fix="Reload the table and run the operation again.",
             )
         began_ms = self.clock.now_ms()
@@ -113,16 +119,16 @@ class LogTailGuard:
         return None if self.staged is None else self.staged.missing()
 
     def _is_fresh(self, now_ms: int) -> bool:
-        """Whether the log was seen so lately that it need not be looked at again."""
+        """Whether the log was read so recently that no check is needed."""
         if self.is_blind:
             return False
-        # A clock that was set back tells no age.
+        # After a clock was set back, the age is not known.
         if self.creates and self.last_winner is None:
             return 0 <= self.age_ms <= CREATE_AFTER_MS
-        return self._seen_here_ms is not None and 0 <= now_ms - self._seen_here_ms <= LOOK_AFTER_MS
+        return self._seen_here_ms is not None and 0 <= now_ms - self._seen_here_ms <= RECHECK_AFTER_MS
 
     def _replaced(self) -> StaleCommitError | None:
-        """The reason why the version before is not the one that was seen, or None, also when unknown."""
+        """The error when the previous version is not the one that was read; None when it is, or unknown."""
         if self.last_winner is not None:
             path, data = self.last_winner
             return _other_log(self.clock, path, lambda: self.store.read(path) == data)
@@ -131,35 +137,36 @@ class LogTailGuard:
         return self._outlived() if self.creates else None
 
     def _outlived(self) -> StaleCommitError | None:
-        """The reason why the table that is to be created has been there long, or None. One listing.
+        """The error when the table to be created already exists without version 0, or None. One listing.
 
-        Where version 0 was cleaned up it is free again, and what is written there would be read by whoever
-        asks for the table as it was at first.
+        After log cleanup deleted version 0 its name is free again. Readers of the table's first version would
+        read a commit that is written there.
         """
         listing = list_log(self.store, from_version=0)
         versions = [commit.version for commit in listing.commits]
         later = [*versions, *(item.version for item in listing.checkpoints)]
         self.has_version_0 = 0 in versions
         if not later or self.has_version_0:
-            return None  # who owns version 0 is for the committer to find out
+            return None  # the committer determines which writer created version 0
         return StaleCommitError(
-            "There is a table already.",
+            "The table already exists.",
             cause=f"Its log has version {max(later)}, and version 0 was cleaned up.",
             fix="Open the table, or choose another location.",
         )
 
     def after_put(self, version: int) -> StaleCommitError | None:
-        """The reason why a write that succeeded is nevertheless lost, or None.
+        """The error when a successful write is nevertheless lost, or None.
 
-        Cleanup deletes from the oldest version on, so while the version before this one is there, this one
-        has not been there before. Without it the store's times decide: commits and checkpoints that build on
-        this commit are newer than it; those that another commit of this version was read for are older.
+        Log cleanup deletes the oldest versions first. So while the previous version exists, this version
+        cannot have existed and been deleted before. When the previous version is missing, the store's file
+        times decide: commits and checkpoints that build on this commit are newer than it, and those that
+        build on an earlier commit of the same version are older.
 
-        No request when the tail was seen ten seconds ago or less. Else one, for the version before as it was
-        seen; when it is not known one listing, and two more requests when that does not show it.
+        No request when the tail was read at most ten seconds ago. Otherwise one request for the previous
+        version. When that is not known, one listing, and two more requests when the listing lacks it.
 
         Raises:
-            StorageError: the store does not answer, or its times do not tell.
+            StorageError: the store does not answer, or its file times do not decide.
         """
         if not self.is_blind and 0 <= self.age_ms <= min(VERIFY_AFTER_MS, self.log_retention_ms / 4):
             return None
@@ -167,14 +174,14 @@ class LogTailGuard:
             replaced = self._replaced()
             if replaced is None:
                 return None
-            if not isinstance(replaced, _VersionGoneError):
+            if not isinstance(replaced, _VersionMissingError):
                 self._require_other_content()
-                return self._lost(f"It is in another table's log: {replaced.cause}")
+                return self._lost(f"The commit is in another table's log. {replaced.cause}")
         listing = list_log(self.store, from_version=max(0, version - 1))
         modified_ms = {commit.version: commit.info.modified_ms for commit in listing.commits}
         if version not in modified_ms:
-            raise StorageError(f"The listing does not show version {version}, which was just written.")
-        # Where listings lag, one may lack a version that is there, and have one that is gone.
+            raise StorageError(f"The listing does not contain version {version}, which was just written.")
+        # A listing that lags may lack a version that exists, and contain one that was deleted.
         is_listed = version - 1 in modified_ms and self.store.consistent_listing
         if is_listed or self._is_there(version - 1):
             return None
@@ -183,32 +190,33 @@ class LogTailGuard:
         later_ms += [part.modified_ms for item in checkpoints for part in item.parts]
         own_ms = self._written_ms(version)
         if any(time < own_ms for time in later_ms):
-            return self._lost(f"Version {version} was in the log before, and others have built on it.")
+            return self._lost(f"Version {version} existed before, and later versions build on that one.")
         if any(time == own_ms for time in later_ms):
-            raise StorageError(f"What follows version {version} was written at the same time as it.")
+            raise StorageError(f"A file that follows version {version} has the same time as that version.")
         if version and not later_ms and not any(item.version == version - 1 for item in listing.checkpoints):
             if not self.store.consistent_listing:
-                raise StorageError(f"Whether version {version - 1} is still in the log cannot be told.")
+                raise StorageError(f"It is not known whether version {version - 1} is still in the log.")
             return self._lost(f"Version {version - 1} is no longer in the log.")
         return None
 
     def _require_other_content(self) -> None:
-        """Raise StorageError where the version before may be the one that was read, written once more.
+        """Raise StorageError where the previous version may have been rewritten with the same contents.
 
-        A log that was copied back, or into another class of storage, has the same bytes under other times.
-        The commit then landed where every reader finds it, and who was told that it is lost would append the
-        same rows again. A winner's bytes have been compared; of the version that was read the size is known.
+        A log that was restored from a copy, or moved to another storage class, has the same bytes with other
+        file times. Then the commit landed in the right log. A caller that took it for lost would append the
+        same rows again. A winner's bytes were already compared. Of the version that was read only the size
+        is known.
         """
         known = None if self.last_winner is not None else self.version_file
         if known is not None and self.store.head(known.path).size_bytes == known.size_bytes:
-            raise StorageError(f"{known.path!r} was written again, perhaps as it was.")
+            raise StorageError(f"{known.path!r} was written again, perhaps with the same contents.")
 
     def _written_ms(self, version: int) -> int:
-        """When this version was written; a listing that lags may have the time of another one."""
+        """When this version was written. A listing that lags may contain the time of an earlier file."""
         try:
             return self.store.head(commit_path(version)).modified_ms
         except ObjectNotFoundError as error:
-            raise StorageError(f"Version {version}, which was just written, is gone.") from error
+            raise StorageError(f"Version {version}, which was just written, is missing.") from error
 
     def _is_there(self, version: int) -> bool:
         if version < 0:
@@ -221,18 +229,18 @@ class LogTailGuard:
 
     def _lost(self, cause: str) -> StaleCommitError:
         return StaleCommitError(
-            "The commit was written to a place where no reader of the table that was read finds it.",
+            "The commit was written where no reader of the table finds it.",
             cause=cause,
-            fix="Reload the table and run the operation again. Where the table was replaced, its new log may "
-            "have a stray version by now.",
+            fix="Reload the table and run the operation again. Where the table was replaced, check its new "
+            "log for this stray version.",
         )
 
 
 def log_replaced(store: LogStore, version_file: ObjectInfo, *, clock: Clock) -> StaleCommitError | None:
-    """The reason why the log is not the one that a commit file was read from, or None. One request.
+    """The error when the log is not the one that a commit file was read from, or None. One request.
 
     Raises:
-        StorageError: the store does not answer, asked several times.
+        StorageError: the store does not answer after several attempts.
     """
     path = version_file.path
     return _other_log(clock, path, lambda: store.head(path) == version_file)
@@ -240,25 +248,25 @@ def log_replaced(store: LogStore, version_file: ObjectInfo, *, clock: Clock) -> 
 
 def _other_log(clock: Clock, path: str, is_same: Callable[[], bool]) -> StaleCommitError | None:
     try:
-        if _asked(is_same, clock):
+        if _retried(is_same, clock):
             return None
-        kind, cause = StaleCommitError, f"{path!r} is another file now. The table was replaced since."
+        kind, cause = StaleCommitError, f"{path!r} is now another file. The table was replaced since."
     except ObjectNotFoundError:
-        kind = _VersionGoneError
-        cause = f"{path!r} is no longer there. The table was deleted, replaced or cleaned up since."
+        kind = _VersionMissingError
+        cause = f"{path!r} no longer exists. The table was deleted, replaced or cleaned up since."
     return kind(
         "The table's log is not the one that was read.",
         cause=cause,
-        fix="Open the table again, check that it is the one that is meant, and run the operation again.",
+        fix="Open the table again, check that it is the intended one, and run the operation again.",
     )
 
 
-def _asked(question: Callable[[], bool], clock: Clock) -> bool:
-    for pause_seconds in _LOOK_PAUSES_SECONDS:
+def _retried(check: Callable[[], bool], clock: Clock) -> bool:
+    for pause_seconds in _CHECK_PAUSES_SECONDS:
         try:
-            return question()
+            return check()
         except ObjectNotFoundError:
             raise
         except StorageError:
             clock.sleep(pause_seconds)
-    return question()
+    return check()

@@ -1,4 +1,4 @@
-"""Hooks into a commit's phases: a no-op in production, barriers and crash points in tests."""
+"""Hooks into the phases of a commit: no-ops in production, barriers and crash points in tests."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class CommitPhase(StrEnum):
 
 
 class TransactionObserver(Protocol):
-    """Sees each phase of a commit. What it raises ends the commit, as a crash would."""
+    """Is called at each phase of a commit. An exception that it raises ends the commit like a crash."""
 
     def on_phase(self, phase: CommitPhase, version: int) -> None:
-        """Called at a phase; `version` is the version being tried, or the one that was lost."""
+        """Observe a phase. `version` is the version being tried, or the version that another writer won."""
         ...
 
 

@@ -1,8 +1,8 @@
-"""The files that an operation has written, and their end when its commit does not happen.
+"""The files that an operation has written, and their deletion when its commit fails.
 
-What a commit *adds* and what its operation *wrote* are two things: a deletion vector, an assignment of row
-ids and a refresh of statistics add a file once more that has been part of the table all along. So ownership
-is said where a file is written and never read off the staged actions.
+The files that a commit *adds* are not always files that its operation *wrote*: a new deletion vector, an
+assignment of row ids and a refresh of statistics add a live file again. So an operation records ownership
+where it writes a file. Ownership is never derived from the staged actions.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedFiles:
-    """Files that one operation has created, and that nothing but its commit will name.
+    """Files that one operation has created, and that only its commit will refer to.
 
     Attributes:
         store: the table's store.
-        paths: of data files and files of change data, as in the log.
-        vectors: deletion vectors whose files were written; inline ones have none.
+        paths: the paths of data files and change data files, as in the log.
+        dvs: the deletion vectors whose files were written; inline ones have no file.
     """
 
     store: LogStore
@@ -38,58 +38,61 @@ class OwnedFiles:
     dvs: tuple[DeletionVectorDescriptor, ...] = ()
 
     def with_data(self, adds: Iterable[AddFile]) -> Self:
-        """These, and data files that the operation has written.
+        """These files plus data files that the operation has written.
 
         Raises:
-            CommitError: an `add` has a deletion vector or row ids already, as no file that was just written
-                has: it names a file that may be part of the table.
+            CommitError: an `add` already has a deletion vector or row ids. A file that was just written has
+                neither, so the `add` may name a live file of the table.
         """
         written = tuple(adds)
         for add in written:
             if add.deletion_vector is not None or add.base_row_id is not None:
                 raise CommitError(
-                    f"The file {add.path!r} is no file that this operation has written.",
-                    cause="It comes with "
+                    f"The file {add.path!r} was not written by this operation.",
+                    cause="It already has "
                     + ("row ids." if add.deletion_vector is None else "a deletion vector."),
-                    fix="Name only files that were just written as owned: others could be deleted although "
-                    "the table needs them.",
+                    fix="Pass only files that were just written. Other files could be deleted although the "
+                    "table needs them.",
                 )
         return replace(self, paths=(*self.paths, *(add.path for add in written)))
 
     def with_changes(self, files: Iterable[AddCdcFile]) -> Self:
-        """These, and files of change data that the operation has written."""
+        """These files plus change data files that the operation has written."""
         return replace(self, paths=(*self.paths, *(file.path for file in files)))
 
     def with_deletion_vectors(self, dvs: Iterable[DeletionVectorDescriptor]) -> Self:
-        """These, and the files of deletion vectors that the operation has written; several may share one."""
+        """These files plus deletion vector files that the operation has written. Several may share a file."""
         return replace(self, dvs=(*self.dvs, *dvs))
 
     def discard(self, result: CommitResult) -> int:
-        """Delete the files when the result proves that no commit names them.
+        """Delete the files when the result proves that no commit refers to them.
 
         After `Committed`, `AlreadyApplied` and `Unknown`, and where an object in the log names the files,
-        nothing is deleted. A file that cannot be deleted stays as an orphan for vacuum; that is logged and is
-        no error. One request for each file.
+        nothing is deleted. A file that cannot be deleted remains as an orphan file for vacuum. That is logged
+        and raises no error. One request for each file.
 
         Args:
-            result: what became of the commit. An error before anything was sent to the log is a `Rejected`.
+            result: the outcome of the commit. An error before anything was sent to the log is a `Rejected`.
 
         Returns:
-            How many files were deleted.
+            The number of deleted files.
         """
         if not may_discard_files(result):
             return 0
         return self._delete(self._store_paths())
 
     def discard_deletion_vectors_not_in(self, actions: Iterable[Action]) -> int:
-        """Delete the files of vectors that a commit which has landed does not name, and return how many.
+        """Delete the deletion vector files that a committed transaction does not refer to.
 
-        For vectors that an attempt wrote and a later one replaced; errors as `discard`.
+        They were written for an attempt and replaced by a later one. Errors are handled as in `discard`.
 
         Args:
-            actions: of that commit.
+            actions: the actions of the commit.
+
+        Returns:
+            The number of deleted files.
         """
-        named = replace(
+        referenced = replace(
             self,
             paths=(),
             dvs=tuple(
@@ -98,9 +101,9 @@ class OwnedFiles:
                 if isinstance(action, AddFile) and action.deletion_vector is not None
             ),
         )
-        kept = {path for _, path in named._store_paths()}
+        referenced_paths = {path for _, path in referenced._store_paths()}
         written = replace(self, paths=())
-        return self._delete(pair for pair in written._store_paths() if pair[1] not in kept)
+        return self._delete(pair for pair in written._store_paths() if pair[1] not in referenced_paths)
 
     def _delete(self, files: Iterable[tuple[str, str]]) -> int:
         deleted = 0
@@ -117,7 +120,7 @@ class OwnedFiles:
         return deleted
 
     def _store_paths(self) -> Iterator[tuple[str, str]]:
-        """Each file's name, for messages, and its path in the store; without those outside the table."""
+        """The name of each file, for messages, and its path in the store. Skips files outside the table."""
         for name in self.paths:
             try:
                 yield unquote(name), resolve_data_path(name, root_uri=self.store.uri)
@@ -134,4 +137,4 @@ class OwnedFiles:
 
 
 def _left_behind(name: str, error: Exception) -> None:
-    _log.warning("written file left behind", extra={"path": name, "error": str(error)})
+    _log.warning("orphan file could not be deleted", extra={"path": name, "error": str(error)})

@@ -1,4 +1,4 @@
-"""`commitInfo`: who did what, in the form that delta-spark writes it.
+"""`commitInfo`: user, program, operation and metrics of a commit, in the form that delta-spark writes.
 
 PROTOCOL.md, "Commit Provenance Information".
 """
@@ -20,7 +20,7 @@ ENGINE_INFO = f"deltaward/{VERSION}"
 
 
 def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Operation parameters as strings: text as it is, everything else as JSON; None is left out.
+    """Operation parameters as strings. Strings are unchanged, other values become JSON, None is omitted.
 
     A list of columns becomes the string `["a","b"]`, as delta-spark stores it.
     """
@@ -28,12 +28,12 @@ def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, str]:
 
 
 def encode_metrics(metrics: Mapping[str, Any]) -> dict[str, str]:
-    """Operation metrics as strings; None is left out."""
+    """Operation metrics as strings. None is omitted."""
     return {key: _as_string(value) for key, value in metrics.items() if value is not None}
 
 
 def recounted(metrics: Mapping[str, str], changes: Mapping[str, int]) -> dict[str, str]:
-    """Operation metrics after some counts have changed; those that were never set stay unset."""
+    """Operation metrics with changed counts. Metrics that were never set stay unset."""
     new = {key: str(int(metrics[key]) + change) for key, change in changes.items() if key in metrics}
     return {**metrics, **new}
 
@@ -50,7 +50,7 @@ def commit_info(
     txn_id: str,
     timestamp_ms: int,
 ) -> CommitInfo:
-    """The provenance of one attempt. `read_version` is -1 for a table that did not exist."""
+    """The `commitInfo` of one attempt. `read_version` is -1 for a table that did not exist."""
     return CommitInfo(
         timestamp_ms=timestamp_ms,
         operation=operation,
@@ -68,7 +68,7 @@ def commit_info(
 
 @cache
 def system_user() -> str | None:
-    """The operating system's user name; None where there is none, as in some containers."""
+    """The operating system's user name; None where the user has no name, as in some containers."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -1,4 +1,4 @@
-"""What a transaction read and what it changes: the facts that the conflict rules look at."""
+"""Read sets and commit footprints: the input of the conflict rules."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from delta_core.storage.uri import canonical_log_path
 from delta_core.transaction.isolation import IsolationLevel
 
 FileMatcher = Callable[[Sequence[AddFile], Expression], AddFile | None]
-"""The first of the files that may hold a row for which the predicate is true; None when none may."""
+"""Returns the first file that may hold a row for which the predicate is true, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSet:
-    """What the transaction's outcome depends on.
+    """The rows and files that a transaction's outcome depends on.
 
     Attributes:
-        whole_table: every row was read, or the absence of other rows matters.
-        predicates: rows matching any of these were read.
-        files: keys (`canonical_log_path`) of the files whose rows were read; None when the caller named
-            none, so that the predicates alone tell which files were read.
+        whole_table: every row was read, or the outcome depends on the absence of other rows.
+        predicates: rows that match any of these predicates were read.
+        files: keys (`canonical_log_path`) of the files whose rows were read. None when the caller named no
+            files; then only the predicates determine which files were read.
     """
 
     whole_table: bool = False
@@ -40,10 +40,20 @@ class CommitFootprint:
     """A transaction as the conflict rules see it.
 
     Attributes:
-        domains: metadata domains that the caller sets; those that a stamper follows up by itself are none.
-        reuses_files: it adds data files that it did not write, and that no version may refer to by now.
-        oldest_file_ms: since when a vacuum may take what it adds for left-overs: when the oldest of the files
-            was written that it does not remove as well, and where it names vectors' files, `known_at_ms`.
+        reads: the read set.
+        removed_files: keys (`canonical_log_path`) of the files that the transaction removes.
+        added_files: keys of the files that the transaction adds.
+        metadata: the metadata that the transaction sets; None when it sets none.
+        app_ids: the application ids whose versions the transaction sets.
+        domains: metadata domains that the transaction sets, without those that a rebase hook merges.
+        isolation: the isolation level of the transaction.
+        base_metadata: the metadata of the version read; None for a table that is created.
+        matcher: finds files that may match a predicate.
+        reuses_files: the transaction adds data files that it did not write. Possibly no version refers to
+            them any longer.
+        oldest_file_ms: when the oldest added file was written, since a vacuum may delete it as an orphan
+            file. Files that the transaction also removes do not count. A deletion vector file counts as
+            written at `known_at_ms`. None when no file counts.
     """
 
     reads: ReadSet
@@ -71,10 +81,10 @@ class CommitFootprint:
         rebased_domains: frozenset[str] = frozenset(),
         known_at_ms: int | None = None,
     ) -> CommitFootprint:
-        """The footprint of staged actions; `rebased_domains` are those that stampers own.
+        """The footprint of staged actions. `rebased_domains` are the domains that rebase hooks merge.
 
-        The actions say of a data file when it was written, and not of a vector's: that was after the table
-        was read, at `known_at_ms`.
+        The actions record when a data file was written, but not when a deletion vector file was. It was
+        written after `known_at_ms`, when the table was read.
         """
         removed = frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, RemoveFile))
         written_ms = [
@@ -102,15 +112,15 @@ class CommitFootprint:
 
     @property
     def is_blind_append(self) -> bool:
-        """True when the transaction only adds files and its outcome depends on no row of the table."""
+        """True when the transaction only adds files, and its outcome does not depend on rows of the table."""
         return bool(self.added_files) and not self.removed_files and self.reads.is_empty
 
 
 def effective_isolation(actions: Sequence[Action], table_level: IsolationLevel) -> IsolationLevel:
-    """The isolation that the actions need.
+    """The isolation level that the actions need.
 
-    A commit that changes no data (a rearrangement, a statistics refresh) cannot make a reader see a
-    different table, so only write-write conflicts matter to it.
+    A commit that changes no data (a rearrangement, a statistics refresh) does not change the rows that
+    readers see, so only write-write conflicts are checked for it.
     """
     files = [a for a in actions if isinstance(a, AddFile | RemoveFile)]
     changes_table = any(isinstance(a, Metadata | Protocol) for a in actions)

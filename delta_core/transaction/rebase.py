@@ -1,8 +1,8 @@
-"""What of a commit depends on the version that it becomes, and on the commits that won before it.
+"""The parts of a commit that depend on its version and on the winning commits before it.
 
-Most of a commit is known when it is staged. The rest is filled in for each version that is tried, by
-stampers: small values that know what the table held before, learn of every winner, and put their fields
-into a draft.
+Most of a commit is known when it is staged. Rebase hooks fill in the rest for each version that is tried.
+A rebase hook is a small immutable value. It knows the table's state before the commit, is updated for every
+winner, and sets its fields in a draft.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class CommitDraft:
     """A commit at one version, before it is encoded.
 
     Attributes:
-        info: its provenance, with the time of the attempt; it becomes the first line.
-        actions: everything else.
+        info: `commitInfo` with the time of the attempt. It becomes the first line.
+        actions: all other actions.
     """
 
     info: CommitInfo
@@ -29,21 +29,21 @@ class CommitDraft:
 
 
 class RebaseHook(Protocol):
-    """Fills in what one table feature asks for. Immutable: winners make another one."""
+    """Sets the fields of a commit that one table feature requires. Immutable: `after` returns a new hook."""
 
     @property
     def domains(self) -> frozenset[str]:
-        """Metadata domains that this writes itself: two commits that set one get along."""
+        """Metadata domains that this hook merges: two commits that set one of them are compatible."""
         ...
 
-    def stamp(self, draft: CommitDraft, version: int) -> CommitDraft:
-        """The draft as it is committed at a version; the same actions object where none changes.
+    def apply(self, draft: CommitDraft, version: int) -> CommitDraft:
+        """The draft as it is committed at a version. It has the same actions object when none changes.
 
         Raises:
-            DeltaError: nothing right can be committed at this version.
+            DeltaError: no valid commit is possible at this version.
         """
         ...
 
     def after(self, winner: WinningCommit) -> RebaseHook:
-        """The stamper of a commit that follows this winner, too; told of each once, in order."""
+        """The rebase hook of a commit that follows this winner. Called once for each winner, in order."""
         ...

@@ -1,10 +1,10 @@
-"""All the winners over a transaction together: what they say of its place in a serial order.
+"""Checks whether a transaction has a place in a serial order with all of its winners together.
 
-Ordering it before blind appends that it did not see is allowed until somebody has read them.
-Under WriteSerializable a transaction may be ordered before an append whose version is lower. A third
-transaction that committed in between may have read the append's rows, so it comes after the append, and has
-not seen this one's changes, so it comes before those. No serial order has both; judged one by one, each of
-the two winners gets along with the transaction.
+Under WriteSerializable a transaction may be ordered before a blind append that it did not see, although the
+append's version is lower. That holds only until another transaction has read the append's rows. Such a
+transaction, committed after the append, must be ordered after the append. It has not seen the changes of this
+transaction, so it must also be ordered before them. No serial order satisfies both, although each of the two
+winners alone is compatible with the transaction.
 """
 
 from __future__ import annotations
@@ -23,29 +23,32 @@ REORDERED_APPEND = "reordered_append"
 
 @dataclass(slots=True, kw_only=True)
 class ConflictCheck:
-    """Judges the commits that won over one transaction, in the order of their versions.
+    """Checks the winners of one transaction for conflicts, in the order of their versions.
 
-    A commit does not say what it read, so one that changes rows and is no blind append counts as having read
-    whatever was there.
+    A commit does not record what it read. So a commit that changes rows and is not a blind append counts as
+    having read every row of the version before it.
     """
 
     transaction: CommitFootprint
     _passed: list[WinningCommit] = field(default_factory=list)
     _moved: set[str] = field(default_factory=set)
 
-    def go_on_as(self, transaction: CommitFootprint) -> ConflictCheck:
-        """The same winners so far, and another transaction from here on."""
+    def with_transaction(self, transaction: CommitFootprint) -> ConflictCheck:
+        """This check with its winners so far, for another transaction."""
         return ConflictCheck(transaction=transaction, _passed=self._passed, _moved=self._moved)
 
     def examine(self, winner: WinningCommit) -> RuleViolation | None:
-        """Why the transaction cannot follow this winner, the next one, and those before it, or None."""
-        transaction = self.following_rows
+        """The rule that forbids the transaction to follow this winner and those before it, or None.
+
+        Call it for each winner, in the order of the versions.
+        """
+        transaction = self.with_moved_files
         violation = find_conflict(transaction, winner) or self.examine_order(winner)
         if violation is not None:
             return violation
         if transaction.isolation is IsolationLevel.WRITE_SERIALIZABLE and winner.is_blind_append:
-            strictly = replace(transaction, isolation=IsolationLevel.SERIALIZABLE)
-            if concurrent_append(strictly, winner) is not None:
+            serializable = replace(transaction, isolation=IsolationLevel.SERIALIZABLE)
+            if concurrent_append(serializable, winner) is not None:
                 self._passed.append(winner)
         read = transaction.reads.files or frozenset()
         if any(not r.data_change and canonical_log_path(r.path) in read for r in winner.removes):
@@ -53,7 +56,7 @@ class ConflictCheck:
         return None
 
     def examine_order(self, winner: WinningCommit) -> RuleViolation | None:
-        """Why the order of the transaction, this winner and those before it has no answer, or None."""
+        """The violation when the transaction and its winners up to this one have no serial order, or None."""
         if self._passed and not winner.is_blind_append and _changes_rows(winner):
             return RuleViolation(
                 rule=REORDERED_APPEND,
@@ -61,7 +64,8 @@ class ConflictCheck:
                 error=ConcurrentAppendError(
                     f"Rows were added by {self._passed[0].label} to what this operation read, and "
                     f"{winner.label} may have read them.",
-                    cause="So this operation can be ordered neither before the one nor after the other.",
+                    cause=f"This operation would have to be ordered before {self._passed[0].label} and after "
+                    f"{winner.label}, which is impossible.",
                     fix="Run the operation again, or narrow its predicate to partitions that no other job "
                     "writes.",
                 ),
@@ -69,11 +73,11 @@ class ConflictCheck:
         return None
 
     @property
-    def following_rows(self) -> CommitFootprint:
-        """The transaction with the files that it read where winners have moved their rows to.
+    def with_moved_files(self) -> CommitFootprint:
+        """The transaction, with the files to which winners moved rows that it read added to its files.
 
-        Rows that a rearrangement moved are those that were read: who removes them from where they are now
-        conflicts as if they had stayed.
+        A winner that removes rows from a file to which they were moved conflicts as if they had not been
+        moved.
         """
         reads = self.transaction.reads
         if not self._moved or reads.files is None:

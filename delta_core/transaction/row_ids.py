@@ -1,8 +1,8 @@
-"""Ids for the rows of new files, and the version that they came with (PROTOCOL.md, "Row Tracking").
+"""Assigns row ids and row commit versions to new files (PROTOCOL.md, "Row Tracking").
 
-A file's rows are numbered from its `baseRowId` on, above every number that the table has given out. How far
-it has come is in the metadata domain `delta.rowTracking`, so two appends that know nothing of each other
-would give the same numbers: whoever comes second counts on from where the winner ended.
+The rows of a file have consecutive ids from its `baseRowId`, above every id that the table has assigned. The
+metadata domain `delta.rowTracking` stores the high-water mark. Two concurrent appends would assign the same
+ids, so the second one continues from the high-water mark of the winner.
 """
 
 from __future__ import annotations
@@ -44,86 +44,89 @@ PRESERVED_TAG = "delta.rowTracking.preserved"
 _WATERMARK = "rowIdHighWaterMark"
 _MAX_LONG = 2**63 - 1
 
-Numbers = tuple[int | None, int | None]
+FileRowIds = tuple[int | None, int | None]
 """A file's `baseRowId` and `defaultRowCommitVersion`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowIds:
-    """Numbers the rows of a commit's new files.
+    """The rebase hook that assigns row ids to the new files of a commit.
 
-    A file that has its numbers keeps them, and so does one that the same commit removes and adds again, with
-    another deletion vector for instance. Whoever adds a live file again without a `remove` must pass them on.
+    A file with row ids keeps them. A file that the same commit removes and adds again, for example with
+    another deletion vector, keeps them too. An `add` of a live file without a `remove` must contain them.
 
     Attributes:
-        watermark: the highest id given out; -1 where none is.
-        tells_preserved: whether the commit says if rows that moved kept their ids, as it does where row
+        watermark: the high-water mark of row ids; -1 when no id was assigned.
+        records_preserved: whether the commit records if rows that moved kept their ids. It does so when row
             tracking is enabled.
-        preserved: what the operation says of that; None says True where no row moved, else False.
+        preserved: whether the operation kept the ids of rows that moved. None means True when no row moved,
+            else False.
     """
 
     watermark: int
-    tells_preserved: bool = False
+    records_preserved: bool = False
     preserved: bool | None = None
 
     @property
     def domains(self) -> frozenset[str]:
-        """The domain of the watermark."""
+        """The domain of the high-water mark."""
         return frozenset({DOMAIN})
 
-    def stamp(self, draft: CommitDraft, version: int) -> CommitDraft:
+    def apply(self, draft: CommitDraft, version: int) -> CommitDraft:
         """See `RebaseHook`. No request.
 
         Raises:
-            CommitError: a new file does not say how many rows it has, or there are no more ids.
+            CommitError: a new file has no row count in its statistics, or no row ids are left.
         """
         info, actions = draft.info, draft.actions
-        if self.tells_preserved:
+        if self.records_preserved:
             tags = dict(info.extra.get("tags") or {})
             tags[PRESERVED_TAG] = "true" if self._rows_preserved(actions) else "false"
             info = replace(info, extra={**info.extra, "tags": tags})
         if any(isinstance(action, AddFile) or _is_watermark(action) for action in actions):
-            actions = self._numbered(actions, version)
+            actions = self._with_row_ids(actions, version)
         return CommitDraft(info=info, actions=actions)
 
     def after(self, winner: WinningCommit) -> RowIds:
         """See `RebaseHook`."""
-        theirs = [watermark_of(item) for item in winner.domain_metadata if item.domain == DOMAIN]
-        return replace(self, watermark=max((self.watermark, *theirs)))
+        winners = [watermark_of(item) for item in winner.domain_metadata if item.domain == DOMAIN]
+        return replace(self, watermark=max((self.watermark, *winners)))
 
-    def _numbered(self, actions: Sequence[Action], version: int) -> list[Action]:
+    def _with_row_ids(self, actions: Sequence[Action], version: int) -> list[Action]:
         staged = [a for a in actions if isinstance(a, DomainMetadata) and a.domain == DOMAIN]
-        _require_none_removed(staged)
-        before = _kept_numbers(actions)
+        _require_domain_kept(staged)
+        removed_ids = _removed_row_ids(actions)
         watermark = floor = max((self.watermark, *map(watermark_of, staged)))
         for action in actions:
             if isinstance(action, AddFile):
-                base = _own_numbers(action, before)[0]
+                base = _existing_row_ids(action, removed_ids)[0]
                 if base is not None:
                     watermark = max(watermark, base + (_num_rows(action) or 0) - 1)
-        numbered: list[Action] = []
+        result: list[Action] = []
         for action in actions:
             if _is_watermark(action):
                 continue
             if isinstance(action, AddFile):
-                base, since = _own_numbers(action, before)
+                base, commit_version = _existing_row_ids(action, removed_ids)
                 if base is None:
                     base = watermark + 1
                     watermark += _required_rows(action)
-                    since = version
+                    commit_version = version
                 action = replace(
-                    action, base_row_id=base, default_row_commit_version=version if since is None else since
+                    action,
+                    base_row_id=base,
+                    default_row_commit_version=version if commit_version is None else commit_version,
                 )
-            numbered.append(action)
+            result.append(action)
         if watermark > _MAX_LONG:
             raise CommitError(
-                "The table has no ids left for more rows.",
-                cause=f"Its watermark is {self.watermark}.",
+                "The table has no row ids left for more rows.",
+                cause=f"Its row id high-water mark is {self.watermark}.",
                 fix="Copy the rows into a new table.",
             )
         if watermark > self.watermark or floor > self.watermark:
-            numbered.append(watermark_action(watermark))
-        return numbered
+            result.append(watermark_action(watermark))
+        return result
 
     def _rows_preserved(self, actions: Sequence[Action]) -> bool:
         if self.preserved is not None:
@@ -141,107 +144,107 @@ def row_ids(
     *,
     preserved: bool | None = None,
 ) -> RowIds | None:
-    """The stamper of a commit; None where the table, as the commit leaves it, numbers no rows.
+    """The rebase hook of a commit; None when the table assigns no row ids after the commit.
 
     Reads no file of the checkpoint.
 
     Raises:
-        InvalidTableError: the protocol has the feature, and not the one that it needs; or row tracking is
-            enabled and suspended at once, and the commit says so or adds files.
-        CorruptLogError: the table's watermark is none.
+        InvalidTableError: the protocol has the feature without `domainMetadata`; or row tracking is both
+            enabled and suspended, and the commit sets metadata or adds files.
+        CorruptLogError: the table's high-water mark is not valid.
     """
     if FEATURE not in writer_features(protocol):
         return None
     if _is_true(metadata, SUSPENDED):
         if any(isinstance(action, AddFile | Metadata) for action in actions):
-            _require_not_both(metadata)
+            _require_not_enabled_and_suspended(metadata)
         return None
     if "domainMetadata" not in writer_features(protocol):
         raise InvalidTableError(
-            "The rows of the table cannot be numbered.",
-            cause=f"Its protocol lists {FEATURE} and not domainMetadata, which keeps the highest number.",
+            "Row ids cannot be assigned to the rows of the table.",
+            cause=f"Its protocol lists {FEATURE} without domainMetadata, which stores the high-water mark.",
             fix="Add the feature domainMetadata to the table's protocol.",
         )
-    found = None if base is None else base.domain(DOMAIN)
+    domain = None if base is None else base.domain(DOMAIN)
     return RowIds(
-        watermark=-1 if found is None else watermark_of(found),
-        tells_preserved=_is_true(metadata, ENABLE_ROW_TRACKING.key),
+        watermark=-1 if domain is None else watermark_of(domain),
+        records_preserved=_is_true(metadata, ENABLE_ROW_TRACKING.key),
         preserved=preserved,
     )
 
 
 def watermark_action(watermark: int) -> DomainMetadata:
-    """The domain that says that ids up to this one are given out."""
+    """The metadata domain that records that row ids up to `watermark` are assigned."""
     return DomainMetadata(domain=DOMAIN, configuration=orjson.dumps({_WATERMARK: watermark}).decode())
 
 
 def watermark_of(domain: DomainMetadata) -> int:
-    """The highest id that is given out; -1 where the domain was removed.
+    """The row id high-water mark in the domain; -1 when the domain was removed.
 
     Raises:
-        CorruptLogError: it does not say.
+        CorruptLogError: the domain has no valid high-water mark.
     """
     if domain.removed:
         return -1
     try:
-        found = orjson.loads(domain.configuration)[_WATERMARK]
+        watermark = orjson.loads(domain.configuration)[_WATERMARK]
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        found = None
-    if isinstance(found, bool) or not isinstance(found, int):
+        watermark = None
+    if isinstance(watermark, bool) or not isinstance(watermark, int):
         raise CorruptLogError(
-            "How many rows of the table have ids cannot be told.",
-            cause=f"The metadata domain {DOMAIN} is {domain.configuration!r}, without {_WATERMARK}.",
-            fix="Restore the table to a version before it, with an engine that can.",
+            "The row id high-water mark of the table cannot be read.",
+            cause=f"The metadata domain {DOMAIN} is {domain.configuration!r}, without a valid {_WATERMARK}.",
+            fix="Restore the table to an earlier version, with an engine that can.",
         )
-    return found
+    return watermark
 
 
 def enables_row_tracking(metadata: Metadata | None) -> bool:
-    """Whether metadata says that every row has an id."""
+    """Whether the metadata enables row tracking, so that every row has an id."""
     return metadata is not None and _is_true(metadata, ENABLE_ROW_TRACKING.key)
 
 
 def require_enablement(
     base: Snapshot | None, protocol: Protocol, metadata: Metadata, actions: Sequence[Action]
 ) -> None:
-    """Check what must hold in the commit that enables row tracking; nothing to do in others.
+    """Check the preconditions of a commit that enables row tracking. Other commits are not checked.
 
-    Loads the live files' row ids in that commit.
+    Loads the row ids of the live files for such a commit.
 
     Raises:
-        InvalidTableError: a live file has no ids and gets none, the hidden columns have no names, or row
-            tracking is suspended at once.
+        InvalidTableError: a live file has no row ids and the commit assigns none, the columns for
+            materialized row ids have no names, or row tracking is suspended.
         RowTrackingDisabledError: the protocol does not have the feature.
     """
     if not enables_row_tracking(metadata) or (base is not None and enables_row_tracking(base.metadata)):
         return
     RowTracking.of(protocol, metadata, operation="enable row tracking")
-    _require_not_both(metadata)
+    _require_not_enabled_and_suspended(metadata)
     if base is None:
         return
     touched = {canonical_log_path(a.path) for a in actions if isinstance(a, AddFile | RemoveFile)}
     files = base.files.to_table(["path", "base_row_id", "default_row_commit_version"]).to_pydict()
-    for path, row_id, since in zip(*files.values(), strict=True):
-        if (row_id is None or since is None) and canonical_log_path(path) not in touched:
+    for path, row_id, commit_version in zip(*files.values(), strict=True):
+        if (row_id is None or commit_version is None) and canonical_log_path(path) not in touched:
             raise InvalidTableError(
                 "Row tracking cannot be enabled yet.",
-                cause=f"The rows of the file {path!r} have no ids.",
-                fix="Add the live files again first, so that their rows get ids.",
+                cause=f"The rows of the file {path!r} have no row ids.",
+                fix="Assign row ids to the live files first, by adding them again.",
             )
 
 
-def _require_not_both(metadata: Metadata) -> None:
+def _require_not_enabled_and_suspended(metadata: Metadata) -> None:
     if enables_row_tracking(metadata) and _is_true(metadata, SUSPENDED):
         raise InvalidTableError(
-            "Row tracking cannot be enabled and suspended at once.",
-            cause=f"{SUSPENDED} is true, so new rows would get no ids, and {ENABLE_ROW_TRACKING.key} "
-            "promises every row one.",
-            fix=f"Set {ENABLE_ROW_TRACKING.key} to false; DeltaTable.optimize.enable_row_tracking() ends the "
-            "suspension and numbers what has no ids.",
+            "Row tracking cannot be enabled and suspended at the same time.",
+            cause=f"{SUSPENDED} is true, so new rows would get no row ids. {ENABLE_ROW_TRACKING.key} "
+            "requires an id for every row.",
+            fix=f"Set {ENABLE_ROW_TRACKING.key} to false, or call DeltaTable.optimize.enable_row_tracking(). "
+            "That ends the suspension and assigns the missing row ids.",
         )
 
 
-def _kept_numbers(actions: Iterable[Action]) -> Mapping[str, Numbers]:
+def _removed_row_ids(actions: Iterable[Action]) -> Mapping[str, FileRowIds]:
     return {
         canonical_log_path(action.path): (action.base_row_id, action.default_row_commit_version)
         for action in actions
@@ -249,27 +252,27 @@ def _kept_numbers(actions: Iterable[Action]) -> Mapping[str, Numbers]:
     }
 
 
-def _own_numbers(add: AddFile, before: Mapping[str, Numbers]) -> Numbers:
+def _existing_row_ids(add: AddFile, removed: Mapping[str, FileRowIds]) -> FileRowIds:
     if add.base_row_id is not None:
         return add.base_row_id, add.default_row_commit_version
-    return before.get(canonical_log_path(add.path), (None, None)) if before else (None, None)
+    return removed.get(canonical_log_path(add.path), (None, None)) if removed else (None, None)
 
 
 def _is_watermark(action: Action) -> bool:
     return isinstance(action, DomainMetadata) and action.domain == DOMAIN
 
 
-def _require_none_removed(staged: Iterable[DomainMetadata]) -> None:
+def _require_domain_kept(staged: Iterable[DomainMetadata]) -> None:
     if any(domain.removed for domain in staged):
         raise CommitError(
             f"The metadata domain {DOMAIN} cannot be removed.",
-            cause="The table still numbers its rows, and would give the same ids again.",
+            cause="The table still assigns row ids, and would assign the same ids again.",
             fix=f"Set {SUSPENDED} to true in the same commit, or drop the feature {FEATURE}.",
         )
 
 
 def _num_rows(add: AddFile) -> int | None:
-    """Rows in the file itself, those that a deletion vector hides included."""
+    """The number of rows in the file, including deleted rows; None when it is not recorded."""
     try:
         count = orjson.loads(add.stats or "{}").get("numRecords")
     except (orjson.JSONDecodeError, AttributeError):
@@ -281,9 +284,9 @@ def _required_rows(add: AddFile) -> int:
     count = _num_rows(add)
     if count is None:
         raise CommitError(
-            f"The rows of the file {add.path!r} cannot be numbered.",
-            cause="Its statistics do not say how many there are, and the table has row tracking.",
-            fix="Give the add action's statistics numRecords; a Parquet file's footer has it.",
+            f"Row ids cannot be assigned to the rows of the file {add.path!r}.",
+            cause="The table has row tracking, and the statistics of the file have no valid numRecords.",
+            fix="Set numRecords in the statistics of the add action to the row count in the Parquet footer.",
         )
     return count
 

@@ -1,8 +1,8 @@
-"""Was what a snapshot showed still so at the newest version? A serializable read, without a write.
+"""Checks that a read of a snapshot is still valid at the newest version: a serializable read without a write.
 
-A read of one version is consistent in itself (snapshot isolation). It is serializable at the newest version
-when no commit since has added rows to what was read, removed some, or changed what they mean. The Delta Lake
-paper (section 3.2.3) gets the same from a write that changes nothing; this one needs no right to write.
+A read of one version is consistent (snapshot isolation). It is serializable at the newest version when no
+later commit added matching rows, removed rows that were read, or changed their meaning. The Delta Lake paper
+(section 3.2.3) achieves the same with a write that changes nothing. This check needs no write permission.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from delta_core.transaction.winning_commit import WinningCommit
 
 
 def verify_serializable(snapshot: Snapshot, reads: ReadSet) -> int:
-    """The newest version at which the reads would have shown the same rows.
+    """The newest version, after a check that the reads would return the same rows there.
 
-    One listing, and one request for each commit since the snapshot; two where listings lag, or where the
-    log has to be read anew.
+    One listing, and one request for each commit since the snapshot. Two requests where listings lag, or where
+    the log must be read again.
 
     Args:
-        snapshot: what was read.
-        reads: what of it was read.
+        snapshot: the version that was read.
+        reads: the predicates and files that were read.
 
     Raises:
-        ConcurrentModificationError: by kind; the commit that the reads do not agree with is named.
-        StaleCommitError: the table is another one now, or its commits since were cleaned up.
-        CorruptLogError: a commit since is damaged.
+        ConcurrentModificationError: a later commit conflicts with the reads. The subclass depends on the
+            kind of conflict, and the message names the commit.
+        StaleCommitError: the table was replaced, or later commits were cleaned up.
+        CorruptLogError: a later commit is damaged.
     """
     latest = _latest_version(snapshot)
     footprint = CommitFootprint.of(
@@ -48,9 +49,9 @@ def verify_serializable(snapshot: Snapshot, reads: ReadSet) -> int:
             data = snapshot.store.read(path)
         except ObjectNotFoundError as error:
             raise StaleCommitError(
-                f"Whether version {snapshot.version} still holds cannot be told.",
-                cause=f"{path!r} was cleaned up since.",
-                fix="Open the table again and read again.",
+                f"The read of version {snapshot.version} cannot be verified.",
+                cause=f"The commit {path!r} was cleaned up since.",
+                fix="Open the table again and repeat the read.",
             ) from error
         violation = find_conflict(footprint, WinningCommit.of(version, decode_commit(data, path=path)))
         if violation is not None:
@@ -60,15 +61,15 @@ def verify_serializable(snapshot: Snapshot, reads: ReadSet) -> int:
 
 def _latest_version(snapshot: Snapshot) -> int:
     store = snapshot.store
-    # Where listings lag, what this process has seen before counts, too.
+    # Where listings lag, versions that this process read before count too.
     segment = extend_segment(store, snapshot.segment) if store.consistent_listing else None
     if segment is not None:
         return segment.version
     latest = snapshot.refresh()
     if latest.version < snapshot.version or latest.metadata.id != snapshot.metadata.id:
         raise StaleCommitError(
-            f"{store.uri!r} is another table now.",
-            cause=f"Version {snapshot.version} was read, and it was deleted or replaced since.",
-            fix="Open it again and read again.",
+            f"The table at {store.uri!r} is no longer the one that was read.",
+            cause=f"The table was deleted or replaced since version {snapshot.version} was read.",
+            fix="Open the table again and repeat the read.",
         )
     return latest.version

@@ -1,4 +1,4 @@
-"""What a transaction would commit now, and its bytes at a version."""
+"""The actions that a transaction will commit, and their bytes at a version."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from delta_core.transaction.winning_commit import WinningCommit
 
 @dataclass(slots=True, kw_only=True)
 class StagedCommit:
-    """Checked actions, how winners are judged, and what is filled in for each version.
+    """Checked actions, the conflict check, and the hooks that adapt the commit to each version.
 
     Attributes:
-        actions: all but `commitInfo`, without what stampers fill in.
-        examination: of the commits that win.
-        info: the provenance of an attempt at a version.
-        stampers: of the features that the table has; none for most tables, and then only the first line is
+        actions: all actions except `commitInfo`, without the fields that rebase hooks set.
+        examination: the conflict check of the winning commits.
+        info: returns the `commitInfo` of an attempt at a version.
+        rebase_hooks: the hooks of the table's features. Most tables have none. Then only the first line is
             encoded again for another version.
     """
 
@@ -31,25 +31,25 @@ class StagedCommit:
     _encoded: tuple[Sequence[Action], bytes] | None = None
 
     def render(self, version: int) -> bytes:
-        """The commit's bytes at a version. Each call is another attempt, of another time.
+        """The commit's bytes at a version. Each call is a new attempt with its own time.
 
         Raises:
             CommitError: readers would refuse an action.
-            DeltaError: what a stamper raises.
+            DeltaError: an error of a rebase hook.
         """
         draft = CommitDraft(info=self.info(version), actions=self.actions)
         for rebase_hook in self.rebase_hooks:
-            draft = rebase_hook.stamp(draft, version)
+            draft = rebase_hook.apply(draft, version)
         return encode_checked([draft.info]) + self._body(draft.actions)
 
     def follow(self, winner: WinningCommit) -> None:
-        """Note a commit that this one comes after."""
+        """Adapt the rebase hooks to a winning commit that this commit follows."""
         self.rebase_hooks = tuple(rebase_hook.after(winner) for rebase_hook in self.rebase_hooks)
 
-    def become(self, other: StagedCommit) -> None:
-        """Go on with the other's actions; appends that were passed over stay so, and so do the stampers."""
+    def replace_actions(self, other: StagedCommit) -> None:
+        """Continue with the actions of `other`. The rebase hooks and the winners checked so far are kept."""
         self.actions, self.info = other.actions, other.info
-        self.examination = self.examination.go_on_as(other.examination.transaction)
+        self.examination = self.examination.with_transaction(other.examination.transaction)
 
     def _body(self, actions: Sequence[Action]) -> bytes:
         last = self._encoded

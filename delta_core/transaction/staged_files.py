@@ -1,4 +1,4 @@
-"""Files that were written long ago and that no version names yet: a vacuum takes them for left-overs."""
+"""Checks that files to be committed still exist: a vacuum deletes old files that no version refers to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 
 _DEFAULT_RETENTION_MS = 7 * 86_400_000
-"""What other engines' vacuums keep, whatever the table says."""
+"""The retention that vacuums of other engines may use instead of the table's."""
 
 _YOUNG_MS = 600_000
 
@@ -24,9 +24,11 @@ class StagedFiles:
     """The files that a commit is about to add.
 
     Attributes:
-        paths: as in the log; of the files of vectors, too.
-        since_ms: none of them was written before.
-        retention_ms: how long the table keeps files that no version names.
+        store: the table's store.
+        clock: the source of time.
+        paths: the paths as in the log, including those of deletion vector files.
+        since_ms: no file was written before this time.
+        retention_ms: how long the table keeps files that no version refers to.
     """
 
     store: LogStore
@@ -35,15 +37,15 @@ class StagedFiles:
     since_ms: int
     retention_ms: int
 
-    def go_on_as(self, actions: Iterable[Action]) -> None:
-        """The same commit with other actions, which name other files."""
+    def replace_actions(self, actions: Iterable[Action]) -> None:
+        """Continue with the files of other actions of the same commit."""
         self.paths = staged_paths(actions, root_uri=self.store.uri)
 
     def missing(self) -> StaleCommitError | None:
-        """The reason not to commit: one of them is gone. None while all are too young to be deleted.
+        """The error that a file is missing, or None. No file is checked while all are too young for a vacuum.
 
-        No request while they are young, else one for each; files outside the table's root are nobody's to
-        delete.
+        No request while the files are young, else one for each file. Files outside the table's root are not
+        checked, because no vacuum of the table deletes them.
 
         Raises:
             StorageError: the store does not answer.
@@ -58,28 +60,28 @@ class StagedFiles:
                 continue
             except ObjectNotFoundError:
                 return StaleCommitError(
-                    f"The file {path!r} is no longer there.",
-                    cause=f"The write began {age_ms // 1000} seconds ago, and a vacuum deletes files that no "
-                    "version names after their retention.",
-                    fix="Run the operation again; raise delta.deletedFileRetentionDuration for writes that "
-                    "take so long.",
+                    f"The file {path!r} no longer exists.",
+                    cause=f"The write began {age_ms // 1000} seconds ago. A vacuum deletes files that no "
+                    "version refers to after the retention.",
+                    fix="Run the operation again. For writes that take this long, raise "
+                    "delta.deletedFileRetentionDuration.",
                 )
         return None
 
 
 def staged_paths(actions: Iterable[Action], *, root_uri: str) -> tuple[str, ...]:
-    """The files that `add` actions name, of rows and of deleted ones, each once and as in the log."""
-    found: dict[str, None] = {}
+    """The paths of data files and deletion vector files that `add` actions name, each once, as in the log."""
+    paths: dict[str, None] = {}
     for action in actions:
         if not isinstance(action, AddFile):
             continue
-        found[action.path] = None
+        paths[action.path] = None
         if action.deletion_vector is None:
             continue
         try:
             path = deletion_vector_path(action.deletion_vector, root_uri=root_uri)
         except (DeltaError, ValueError):
-            continue  # It is outside the table, where nobody deletes it.
+            continue  # The file is outside the table, where no vacuum of the table deletes it.
         if path is not None:
-            found[quote(path)] = None
-    return tuple(found)
+            paths[quote(path)] = None
+    return tuple(paths)

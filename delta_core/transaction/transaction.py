@@ -1,4 +1,4 @@
-"""A transaction: actions and reads are staged, then become one version of the table or nothing."""
+"""A transaction: it stages actions and reads, then commits them as one version of the table or not at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from delta_core.transaction.committer import CommitRequest, Committer
 from delta_core.transaction.conflict_resolver import ConflictResolver
 from delta_core.transaction.final_actions import definition_after, final_actions, require_files
 from delta_core.transaction.footprint import footprint_of
-from delta_core.transaction.iceberg_rules import keep_iceberg_rules
+from delta_core.transaction.iceberg_rules import check_iceberg_rules
 from delta_core.transaction.idempotency import already_applied, covering, superseded, superseding
 from delta_core.transaction.in_commit_time import has_in_commit_times, in_commit_time
 from delta_core.transaction.isolation import IsolationLevel
@@ -45,16 +45,16 @@ from delta_core.transaction.winning_commit import WinningCommit
 _log = logging.getLogger(__name__)
 
 MAX_COMMITS_IN_SEGMENT = 500
-"""A snapshot of more commits than this is read anew, once in so many: perhaps there is a checkpoint."""
+"""A snapshot of more commits than this is loaded again once in as many versions, to use a new checkpoint."""
 
 
 @public_class
 class Transaction:
-    """Stages actions and what was read, then commits them as one version.
+    """Stages actions and reads, then commits them as one version.
 
-    Use `begin` for a table that exists and `create` for one that does not. A transaction commits once.
-    Staging makes no request. `commit` makes two when no other writer interferes: it looks whether the version
-    that was read is still there, and writes the next. Creating a table takes one.
+    Use `begin` for a table that exists and `create` for a table that does not. A transaction commits once.
+    Staging makes no request. `commit` makes two requests when no other writer interferes: it checks that the
+    version that was read still exists, and writes the next version. Creating a table takes one request.
     """
 
     def __init__(
@@ -98,10 +98,11 @@ class Transaction:
         self._finished = False
 
     def __reduce__(self) -> NoReturn:
-        """Raises ConfigurationError, which says what to pass instead."""
+        """Raises ConfigurationError, which states what to do instead."""
         raise refuse_pickle(
             "A Transaction",
-            "Begin and commit it in one process; what others read and write can be added to it there.",
+            "Begin and commit it in one process. Actions and reads of other processes can be added to it "
+            "there.",
         )
 
     @classmethod
@@ -123,20 +124,21 @@ class Transaction:
         """A transaction on an existing table.
 
         Args:
-            snapshot: the state that the operation is based on.
+            snapshot: the version that the operation is based on.
             operation: the operation's name in the history, such as `WRITE` or `OPTIMIZE`.
-            surface: which writer this is; every feature that the table uses must be supported there.
-            operation_parameters: values are stored as strings, those that are not text as JSON.
+            writer_kind: the kind of this writer. It must support every feature that the table uses.
+            operation_parameters: the parameters in the history. Values that are not strings are stored as
+                JSON.
             properties: provenance, idempotency key and limits.
             isolation: overrides the table's level (`delta.isolationLevel`).
-            observer: sees each phase of the commit.
-            clock: where time comes from.
-            random: where jitter comes from.
-            known_at_ms: when the snapshot was last known to be the newest; when it was loaded if None.
-            resolver: settles conflicts by rows that the rules see by files.
+            observer: is called at each phase of the commit.
+            clock: the source of time.
+            random: the source of jitter.
+            known_at_ms: when the snapshot was last known to be the newest; None means when it was loaded.
+            resolver: settles by rows conflicts that the rules find by files.
 
         Raises:
-            UnsupportedTableFeatureError: the table needs something that this writer does not do.
+            UnsupportedTableFeatureError: the table needs a feature that this writer does not support.
         """
         snapshot.require_writable(writer_kind=writer_kind, operation=f"commit {operation}")
         return cls(
@@ -169,13 +171,14 @@ class Transaction:
         random: Random | None = None,
         known_at_ms: int | None = None,
     ) -> Self:
-        """A transaction that creates version 0; its actions must hold a protocol and metadata.
+        """A transaction that creates version 0. Its actions must include a protocol and metadata.
 
-        When another creator wins, `commit` returns a `Conflict` of the rule `protocol_changed`.
+        When another writer creates the table first, `commit` returns a `Conflict` of the rule
+        `protocol_changed`. The arguments are those of `begin`, except for `known_at_ms`.
 
         Args:
-            known_at_ms: when there was last seen to be no table. The commit looks when nobody has (None),
-                before its write and after it, since version 0 is free where a log was cleaned up, too.
+            known_at_ms: when a check last found no table. When no check was made (None), the commit checks
+                before and after its write, because version 0 is also free after a log cleanup.
         """
         return cls(
             store=store,
@@ -197,7 +200,7 @@ class Transaction:
         return self.snapshot.version if self.snapshot is not None else -1
 
     def read_predicate(self, expression: Expression | None) -> Self:
-        """Note that rows matching the resolved predicate were read; None is the whole table."""
+        """Add rows that match a resolved predicate to the read set; None stands for the whole table."""
         if expression is None:
             self._reads_whole_table = True
         else:
@@ -205,10 +208,10 @@ class Transaction:
         return self
 
     def read_files(self, paths: Iterable[str]) -> Self:
-        """Note that these files (paths as in the log) were read.
+        """Add files (paths as in the log) to the read set.
 
-        With files named, only their removal conflicts; with predicates alone, the removal of any file
-        that may match does.
+        When files are named, only the removal of these files conflicts. With predicates only, the removal of
+        any file that may match conflicts.
         """
         if self._read_files is None:
             self._read_files = set()
@@ -216,48 +219,50 @@ class Transaction:
         return self
 
     def reuse_files(self) -> Self:
-        """Note that files of an earlier state are added, which a vacuum may be about to delete.
+        """Declare that the commit adds files of an earlier state, which a vacuum may be about to delete.
 
-        The commit brings that state back as a whole: where it was append-only, rows that came since may go.
+        The commit restores that state as a whole. When the restored state is append-only, the commit may
+        still remove rows that were added since.
         """
         self._reuses_files = True
         return self
 
     def preserve_rows(self, preserved: bool) -> Self:
-        """Say whether rows that were updated or copied kept their row ids, and copied ones their versions.
+        """Declare whether updated and copied rows kept their row ids, and copied rows their commit versions.
 
-        Only a table with row tracking tells (`delta.rowTracking.preserved`). Where nothing is said, a commit
-        that moves no row counts as preserving, and any other does not.
+        Only a table with row tracking records this (`delta.rowTracking.preserved`). Without a declaration,
+        a commit that moves no row counts as preserving, and any other commit does not.
         """
         self._rows_preserved = preserved
         return self
 
     def add(self, *actions: Action) -> Self:
-        """Stage actions; `commitInfo` and the idempotency key's `txn` are made by `commit`."""
+        """Stage actions. `commit` adds `commitInfo` and the `txn` of the idempotency key."""
         if self._prepared is not None:
             raise CommitError("The transaction is sealed.", fix="Stage every action before prepare().")
         self._actions.extend(actions)
         return self
 
     def set_metrics(self, metrics: Mapping[str, Any]) -> Self:
-        """Set operation metrics; later calls add to earlier ones. Stored as strings."""
+        """Set operation metrics, in addition to those of earlier calls. They are stored as strings."""
         self._metrics.update(encode_metrics(metrics))
         return self
 
     def prepare(self) -> Self:
         """Check the staged actions and seal them; nothing is written to the store.
 
-        `commit` does this too. Calling it first tells errors that certainly left no trace in the log
-        from results. A table with in-commit timestamps or row tracking is asked for its last commit's time
-        and its highest row id, which a snapshot mostly has: at most one request each.
+        `commit` does this too. Calling `prepare` first separates errors that certainly left no trace in the
+        log from the results of `commit`. For a table with in-commit timestamps or row tracking it needs the
+        last commit's time and the row id high-water mark. A snapshot usually has both, else each takes one
+        request.
 
         Raises:
-            CommitError: the staged actions contradict each other, readers would refuse one, or a new file's
-                rows cannot be numbered.
-            IcebergCompatibilityError: the table would no longer be what an Iceberg compatibility promises.
-            InvalidTableError: the table is append-only and the actions take rows away, or row tracking cannot
-                be enabled.
-            UnsupportedTableFeatureError: staged protocol or metadata ask for what is not supported.
+            CommitError: the staged actions contradict each other, readers would refuse an action, or row ids
+                cannot be assigned to a new file.
+            IcebergCompatibilityError: the table would break a rule of an active Iceberg compatibility.
+            InvalidTableError: the table is append-only and the actions remove rows, or row tracking cannot be
+                enabled.
+            UnsupportedTableFeatureError: the staged protocol or metadata require an unsupported feature.
         """
         if self._prepared is None:
             actions = self._final_actions()
@@ -270,26 +275,26 @@ class Transaction:
         """Commit once, retrying past other writers where the conflict rules allow it.
 
         Returns:
-            One of the results of `commit_result`; store errors are results, not exceptions.
+            One of the results of `commit_result`. Store errors are results, not exceptions.
 
         Raises:
-            CommitError: this transaction was used up.
-            DeltaError: as `prepare`.
+            CommitError: this transaction was already committed.
+            DeltaError: the errors of `prepare`.
         """
         if self._finished:
             raise CommitError("The transaction was already committed.", fix="Begin another transaction.")
         self._finished = True
         if self.snapshot is not None:
-            found = already_applied(self.snapshot, self.properties.txn) or superseded(
+            recorded = already_applied(self.snapshot, self.properties.txn) or superseded(
                 self.snapshot, self.properties.delivery
             )
-            if found is not None:
+            if recorded is not None:
                 return AlreadyApplied(
                     version=self.snapshot.version,
                     attempts=0,
                     txn_id=self.txn_id,
                     snapshot=self.snapshot,
-                    transaction=found,
+                    transaction=recorded,
                 )
         self.prepare()
         staged, self._prepared = self._prepared, None
@@ -319,7 +324,7 @@ class Transaction:
             return result
         note_version(self.store, definition_after(self.snapshot, actions).metadata.id, result.version)
         snapshot = self._snapshot_after(committer.tail)
-        if snapshot is not None:  # whoever slept after the write knows the table no better than before it
+        if snapshot is not None:  # after a pause that followed the write, the view of the table is outdated
             snapshot.known_at_ms = min(snapshot.known_at_ms, began_ms)
         if result.already_applied:
             return replace(result, snapshot=snapshot)
@@ -354,21 +359,21 @@ class Transaction:
             reuses_files=self._reuses_files,
             now_ms=self._clock.now_ms(),
         )
-        if keep_iceberg_rules(self.snapshot, actions, operation=self._operation):
-            # A file that is added meanwhile has not been looked at.
+        if check_iceberg_rules(self.snapshot, actions, operation=self._operation):
+            # A file that another writer adds before the commit has not been checked.
             self._reads_whole_table, self._isolation = True, IsolationLevel.SERIALIZABLE
         return actions
 
     def _rebase_hooks(self, actions: Sequence[Action]) -> tuple[RebaseHook, ...]:
         protocol, metadata = definition_after(self.snapshot, actions)
         if protocol.writer_features is None:
-            return ()  # They are features that exist by name only.
+            return ()  # The features with rebase hooks exist only in protocols that list features.
         active = has_in_commit_times(protocol, metadata)
-        found = (
+        hooks = (
             in_commit_time(self.snapshot, self.store, active=active),
             row_ids(self.snapshot, protocol, metadata, actions, preserved=self._rows_preserved),
         )
-        return tuple(rebase_hook for rebase_hook in found if rebase_hook is not None)
+        return tuple(rebase_hook for rebase_hook in hooks if rebase_hook is not None)
 
     def _stage(self, actions: Sequence[Action], rebase_hooks: tuple[RebaseHook, ...]) -> StagedCommit:
         footprint = footprint_of(
@@ -404,21 +409,21 @@ class Transaction:
     def _examine(
         self, staged: StagedCommit, winner: WinningCommit, guard: LogTailGuard
     ) -> Conflict | AlreadyApplied | None:
-        found = covering(winner.transactions, self.properties.txn) or superseding(
+        recorded = covering(winner.transactions, self.properties.txn) or superseding(
             winner.transactions, self.properties.delivery
         )
-        if found is not None:
-            return AlreadyApplied(version=winner.version, txn_id=self.txn_id, transaction=found)
-        asked: set[str] = set()
+        if recorded is not None:
+            return AlreadyApplied(version=winner.version, txn_id=self.txn_id, transaction=recorded)
+        tried: set[str] = set()
         rest = winner
         while (violation := staged.examination.examine(rest)) is not None:
             resolved = None
-            # Which of three comes first is no question of rows.
-            may_ask = violation.rule not in asked and staged.examination.examine_order(winner) is None
-            if self._resolver is not None and may_ask:
-                asked.add(violation.rule)
+            # A resolver compares rows, which cannot settle a conflict about the order of three transactions.
+            may_resolve = violation.rule not in tried and staged.examination.examine_order(winner) is None
+            if self._resolver is not None and may_resolve:
+                tried.add(violation.rule)
                 resolved = self._resolver.resolve(
-                    violation, rest, staged.actions, transaction=staged.examination.following_rows
+                    violation, rest, staged.actions, transaction=staged.examination.with_moved_files
                 )
             if resolved is None:
                 return Conflict(winner=violation.winner, rule=violation.rule, error=violation.error)
@@ -428,8 +433,8 @@ class Transaction:
                 operation=self._operation,
                 reuses_files=self._reuses_files,
             )
-            staged.become(self._stage(list(resolved.actions), staged.rebase_hooks))
-            guard.go_on_as(resolved.actions)
+            staged.replace_actions(self._stage(list(resolved.actions), staged.rebase_hooks))
+            guard.replace_actions(resolved.actions)
             self._metrics = recounted(self._metrics, resolved.counts)
             rest = resolved.rest
         try:
@@ -439,14 +444,14 @@ class Transaction:
         return None
 
     def _snapshot_after(self, tail: Sequence[CommitData]) -> Snapshot | None:
-        """The table right after the commit; None rather than an error, since the commit stands."""
+        """The table after the commit. None rather than an error, because the commit succeeded."""
         try:
-            if self.snapshot is None or self._should_read_anew(tail):
-                found = Snapshot.load(self.store, clock=self._clock)
-                # Where the version was cleaned up while this writer slept, another creator's may lie there.
-                return found if found.metadata.id == self._table_id(tail) else None
+            if self.snapshot is None or self._should_reload(tail):
+                loaded = Snapshot.load(self.store, clock=self._clock)
+                # After a pause, the version may have been cleaned up and another table created there.
+                return loaded if loaded.metadata.id == self._table_id(tail) else None
             return self.snapshot.advance(tail)
-        except Exception as error:  # a store may fail in ways of its own
+        except Exception as error:  # a store may raise undocumented exceptions
             _log.warning("the table could not be read after the commit", extra={"error": str(error)})
             return None
 
@@ -456,13 +461,13 @@ class Transaction:
         _, metadata = tail[-1].protocol_and_metadata()
         return None if metadata is None else metadata.id
 
-    def _should_read_anew(self, tail: Sequence[CommitData]) -> bool:
+    def _should_reload(self, tail: Sequence[CommitData]) -> bool:
         if len(self._base().segment.commits) < MAX_COMMITS_IN_SEGMENT:
             return False
-        # Where nobody writes checkpoints the log stays as long as it is.
+        # Where no writer makes checkpoints, loading again does not make the log segment shorter.
         return self._base().version // MAX_COMMITS_IN_SEGMENT != tail[-1].version // MAX_COMMITS_IN_SEGMENT
 
     def _base(self) -> Snapshot:
-        # Whoever creates a table has staged both actions, and reads nothing that was there before.
+        # Only a transaction on an existing table calls this method.
         assert self.snapshot is not None
         return self.snapshot

@@ -1,4 +1,4 @@
-"""Another writer's commit, sorted by kind for the conflict rules."""
+"""A winning commit of another writer, with its actions sorted by kind for the conflict rules."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class WinningCommit:
 
     @property
     def domains(self) -> frozenset[str]:
-        """Names of the metadata domains that it sets or removes."""
+        """Names of the metadata domains that the commit sets or removes."""
         return frozenset(domain.domain for domain in self.domain_metadata)
 
     @property
     def is_blind_append(self) -> bool:
-        """True when the writer declared that it added files without reading the table."""
+        """True when the writer declared that it only added files and did not read the table."""
         info = self.commit_info
         return info is not None and info.is_blind_append is True and not self.removes
 

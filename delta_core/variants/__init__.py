@@ -1,1 +1,1 @@
-"""The Variant type of Parquet: its binary encoding, and values that files keep in several columns."""
+"""Parquet's Variant type: its binary encoding, and shredded variants in several columns."""

@@ -1,7 +1,7 @@
-"""The binary form of variants (apache/parquet-format, VariantEncoding.md), as far as reassembling needs it.
+"""The binary encoding of variants (apache/parquet-format, VariantEncoding.md), as needed for reassembly.
 
-A variant is two byte strings: `metadata`, the dictionary of all field names, and `value`. Nothing here
-trusts an offset or a length before it was compared with what is there.
+A variant has two binary fields: `metadata`, the dictionary of all field names, and `value`. Every offset and
+length is checked against the available bytes before use.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 NULL = b"\x00"
-"""The variant null: a value that is there, unlike a missing one."""
+"""The variant null: a present value, unlike a missing one."""
 
 _VERSION = 1
 _SHORT_STRING, _OBJECT, _ARRAY = 1, 2, 3
 _MAX_SHORT_STRING = 63
-# Sizes of primitive values after the header byte; those of strings and binaries follow them.
+# Sizes of primitive values without the header byte. Strings and binaries store their sizes.
 _FIXED_SIZES = dict(enumerate((0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4))) | {17: 8, 18: 8, 19: 8, 20: 16}
 _SIZED = frozenset({15, 16})
 _STRING_ID = 16
 
 
-class MalformedVariant(ValueError):  # noqa: N818 - what it says is what it is
-    """The bytes are no variant; the message says what is wrong with them."""
+class MalformedVariant(ValueError):  # noqa: N818 - the name is clear without the suffix
+    """The bytes are not a valid variant; the message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Dictionary:
 
     Attributes:
         names: by id, as UTF-8.
-        ids: by name; of names that are there twice the first.
+        ids: by name; for a duplicate name the first id.
     """
 
     names: Sequence[bytes]
@@ -44,20 +44,20 @@ class Dictionary:
         """The dictionary in a variant's `metadata`.
 
         Raises:
-            MalformedVariant: it is damaged, or of another version.
+            MalformedVariant: the dictionary is damaged, or has another version.
         """
         if not metadata or metadata[0] & 0x0F != _VERSION:
-            raise MalformedVariant(f"the metadata begins with {metadata[:1].hex() or 'nothing'}")
+            raise MalformedVariant(f"The metadata begins with {metadata[:1].hex() or 'nothing'}.")
         width = (metadata[0] >> 6) + 1
         size = _number(metadata, 1, width)
         offsets = _numbers(metadata, 1 + width, size + 1, width)
         start = 1 + width * (size + 2)
         if offsets[0] != 0 or start + offsets[-1] > len(metadata):
-            raise MalformedVariant("the metadata's names are longer than the metadata")
+            raise MalformedVariant("The names in the metadata are longer than the metadata.")
         names = []
         for begin, end in pairwise(offsets):
             if begin > end:
-                raise MalformedVariant("a name in the metadata ends before it begins")
+                raise MalformedVariant("A name in the metadata ends before it begins.")
             names.append(metadata[start + begin : start + end])
         ids: dict[bytes, int] = {}
         for number, name in enumerate(names):
@@ -65,17 +65,17 @@ class Dictionary:
         return cls(names, ids)
 
 
-# ------------------------------------------------------------ taking apart
+# ------------------------------------------------------------ decoding
 
 
 def object_fields(value: bytes, dictionary: Dictionary) -> dict[bytes, bytes]:
-    """The fields of an object by name, each a value.
+    """The encoded fields of an object by name.
 
     Raises:
-        MalformedVariant: the value is no object, or damaged.
+        MalformedVariant: the value is not an object, or is damaged.
     """
     if not value or value[0] & 0x03 != _OBJECT:
-        raise MalformedVariant("the value beside the columns of an object is no object")
+        raise MalformedVariant("The value next to the columns of a shredded object is not an object.")
     header = value[0] >> 2
     offset_width, id_width = (header & 0x03) + 1, (header >> 2 & 0x03) + 1
     count_width = 4 if header >> 4 & 1 else 1
@@ -87,59 +87,59 @@ def object_fields(value: bytes, dictionary: Dictionary) -> dict[bytes, bytes]:
     fields: dict[bytes, bytes] = {}
     for number, offset in zip(ids, offsets, strict=False):
         if number >= len(dictionary.names):
-            raise MalformedVariant(f"the metadata has no field {number}")
+            raise MalformedVariant(f"The metadata has no field {number}.")
         begin = start + offset
         end = begin + value_size(value, begin)
         if end > start + offsets[-1]:
-            raise MalformedVariant("a field of an object reaches beyond the object")
+            raise MalformedVariant("A field of an object extends beyond the object.")
         name = dictionary.names[number]
         if name in fields:
-            raise MalformedVariant(f"an object has the field {_shown(name)} twice")
+            raise MalformedVariant(f"An object has the field {_shown(name)} twice.")
         fields[name] = value[begin:end]
     return fields
 
 
 def array_values(value: bytes) -> list[bytes]:
-    """The elements of an array, each a value.
+    """The encoded elements of an array.
 
     Raises:
-        MalformedVariant: the value is no array, or damaged.
+        MalformedVariant: the value is not an array, or is damaged.
     """
     if not value or value[0] & 0x03 != _ARRAY:
-        raise MalformedVariant("a value is no array")
+        raise MalformedVariant("The value is not an array.")
     header = value[0] >> 2
     offset_width, count_width = (header & 0x03) + 1, 4 if header >> 2 & 1 else 1
     count = _number(value, 1, count_width)
     offsets = _numbers(value, 1 + count_width, count + 1, offset_width)
     start = 1 + count_width + (count + 1) * offset_width
     if start + offsets[-1] > len(value):
-        raise MalformedVariant("an array is longer than what is there")
+        raise MalformedVariant("An array extends beyond the end of the value.")
     if any(begin + value_size(value, start + begin) > end for begin, end in pairwise(offsets)):
-        raise MalformedVariant("an element of an array reaches beyond its place")
+        raise MalformedVariant("An element of an array extends beyond its end.")
     return [value[start + begin : start + end] for begin, end in pairwise(offsets)]
 
 
 def kind_of(value: bytes) -> str:
-    """`object`, `array`, `text` or `other`."""
+    """The kind of a value: `object`, `array`, `string` or `other`."""
     kind = value[0] & 0x03
     if kind in (_OBJECT, _ARRAY):
         return "object" if kind == _OBJECT else "array"
-    return "text" if kind == _SHORT_STRING or value[0] >> 2 == _STRING_ID else "other"
+    return "string" if kind == _SHORT_STRING or value[0] >> 2 == _STRING_ID else "other"
 
 
-def text_bytes(value: bytes) -> bytes:
-    """The bytes of a text, which should be UTF-8."""
+def string_bytes(value: bytes) -> bytes:
+    """The bytes of a string, which should be UTF-8."""
     return value[1:] if value[0] & 0x03 == _SHORT_STRING else value[5:]
 
 
 def value_size(data: bytes, at: int) -> int:
-    """The size in bytes of the value that begins at an offset; what it holds is not looked at.
+    """The size in bytes of the value that begins at an offset; nested values are not checked.
 
     Raises:
-        MalformedVariant: there is no value, or not all of it.
+        MalformedVariant: the value is missing or incomplete.
     """
     if at >= len(data):
-        raise MalformedVariant("a value begins beyond the end")
+        raise MalformedVariant("A value begins beyond the end.")
     kind, header = data[at] & 0x03, data[at] >> 2
     if kind == _SHORT_STRING:
         size = 1 + header
@@ -156,45 +156,45 @@ def value_size(data: bytes, at: int) -> int:
     elif header in _FIXED_SIZES:
         size = 1 + _FIXED_SIZES[header]
     else:
-        raise MalformedVariant(f"there is no primitive type {header}")
+        raise MalformedVariant(f"The primitive type {header} does not exist.")
     if at + size > len(data):
-        raise MalformedVariant("a value is longer than what is there")
+        raise MalformedVariant("A value extends beyond the end.")
     return size
 
 
 def _number(data: bytes, at: int, width: int) -> int:
     if at + width > len(data):
-        raise MalformedVariant("it ends early")
+        raise MalformedVariant("The value ends too early.")
     return int.from_bytes(data[at : at + width], "little")
 
 
 def _numbers(data: bytes, at: int, count: int, width: int) -> list[int]:
-    # Compared first: a few bytes can claim billions of numbers.
+    # Checked before reading: a few bytes can claim billions of numbers.
     if at + count * width > len(data):
-        raise MalformedVariant("it ends early")
+        raise MalformedVariant("The value ends too early.")
     return [int.from_bytes(data[p : p + width], "little") for p in range(at, at + count * width, width)]
 
 
-# ------------------------------------------------------------ putting together
+# ------------------------------------------------------------ encoding
 
 
 def encode_object(fields: Mapping[bytes, bytes], dictionary: Dictionary) -> bytes:
-    """An object of encoded values.
+    """Encode an object from its encoded fields.
 
     Raises:
         MalformedVariant: the dictionary lacks a name.
     """
-    names = sorted(fields)  # by their UTF-8 bytes, as the format wants it
+    names = sorted(fields)  # by their UTF-8 bytes, as the format requires
     missing = next((name for name in names if name not in dictionary.ids), None)
     if missing is not None:
-        raise MalformedVariant(f"the metadata has no field {_shown(missing)}")
+        raise MalformedVariant(f"The metadata has no field {_shown(missing)}.")
     ids = [dictionary.ids[name] for name in names]
     id_width = _width(max(ids, default=0))
     return _container(_OBJECT, [fields[name] for name in names], ids, id_width)
 
 
 def encode_array(values: Sequence[bytes]) -> bytes:
-    """An array of encoded values."""
+    """Encode an array from its encoded elements."""
     return _container(_ARRAY, values, (), 1)
 
 
@@ -215,22 +215,22 @@ def _container(kind: int, values: Sequence[bytes], ids: Sequence[int], id_width:
     return b"".join((*parts, *values))
 
 
-def encode_string(text: bytes) -> bytes:
-    """A string, given as UTF-8."""
-    if len(text) <= _MAX_SHORT_STRING:
-        return bytes([len(text) << 2 | _SHORT_STRING]) + text
-    return encode_sized(_STRING_ID, text)
+def encode_string(string: bytes) -> bytes:
+    """Encode a string in UTF-8."""
+    if len(string) <= _MAX_SHORT_STRING:
+        return bytes([len(string) << 2 | _SHORT_STRING]) + string
+    return encode_sized(_STRING_ID, string)
 
 
 def encode_sized(type_id: int, data: bytes) -> bytes:
-    """A string or a binary with its length before it."""
+    """Encode a string or a binary with its length before the data."""
     return bytes([type_id << 2]) + struct.pack("<I", len(data)) + data
 
 
 def encode_integer(number: int) -> bytes:
-    """An integer in the narrowest type that holds it.
+    """Encode an integer in the narrowest type that holds it.
 
-    The widths are one type to who reads them, and values that were never shredded are written like this.
+    Readers treat the widths as one type, and unshredded values are written in the narrowest type.
     """
     bits = (number if number >= 0 else ~number).bit_length() + 1
     type_id, width = (3, 1) if bits <= 8 else (4, 2) if bits <= 16 else (5, 4) if bits <= 32 else (6, 8)
@@ -238,7 +238,7 @@ def encode_integer(number: int) -> bytes:
 
 
 def encode_decimal(unscaled: int, scale: int) -> bytes:
-    """A decimal in the narrowest type that holds it."""
+    """Encode a decimal in the narrowest type that holds it."""
     digits = max(len(str(abs(unscaled))), scale)
     type_id, width = (8, 4) if digits <= 9 else (9, 8) if digits <= 18 else (10, 16)
     return bytes([type_id << 2, scale]) + unscaled.to_bytes(width, "little", signed=True)

@@ -1,7 +1,7 @@
-"""How Arrow tells a variant from a struct that happens to have the same two fields.
+"""The mark in Arrow that distinguishes a variant from a struct that has the same two fields.
 
-The field carries the name of Arrow's canonical extension type (`arrow.parquet.variant`), as what is left of
-the extension where nobody has registered it: any library passes that on, and none has to know it.
+The field's metadata has the name of Arrow's canonical extension type (`arrow.parquet.variant`), as for an
+unregistered extension type. Libraries pass it on without knowing the extension type.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ MARK: Mapping[bytes, bytes] = {_KEY: EXTENSION_NAME.encode()}
 
 
 def variant_field(name: str, *, nullable: bool = True) -> pa.Field:
-    """A column of variants in an Arrow schema, for a table that does not have it yet.
+    """An Arrow field of variants, for a table that does not have the column yet.
 
     Args:
-        name: the column's, or a struct's field's; `element` in a list, `value` in a map.
-        nullable: as Arrow's.
+        name: the name of the column or struct field; `element` in a list, `value` in a map.
+        nullable: as in Arrow.
     """
     return pa.field(name, VARIANT_TYPE, nullable=nullable, metadata=dict(MARK))
 
 
 def is_marked(field: pa.Field) -> bool:
-    """Whether a field says that it is a variant, whatever its type is."""
+    """Whether a field is marked as a variant, whatever its type is."""
     if isinstance(field.type, pa.BaseExtensionType):
         return bool(field.type.extension_name == EXTENSION_NAME)
     return field.metadata is not None and field.metadata.get(_KEY) == MARK[_KEY]
@@ -38,5 +38,5 @@ def is_marked(field: pa.Field) -> bool:
 
 def storage_of(field: pa.Field) -> pa.DataType:
     """The type of a field without its extension."""
-    found = field.type
-    return found.storage_type if isinstance(found, pa.BaseExtensionType) else found
+    data_type = field.type
+    return data_type.storage_type if isinstance(data_type, pa.BaseExtensionType) else data_type

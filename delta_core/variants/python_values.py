@@ -1,4 +1,4 @@
-"""Python values as variants (apache/parquet-format, VariantEncoding.md), for who has no encoder."""
+"""Encoding of Python values as variants (apache/parquet-format, VariantEncoding.md)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def variant_array(values: Iterable[Any]) -> pa.StructArray:
     """Python values as a column of variants.
 
     Args:
-        values: None for a row that has no variant. Else a bool, int, float, Decimal, text, bytes, date,
-            datetime, UUID, or a list, tuple or mapping of these, whose keys are texts; None within them is
-            the variant null. A time without a zone stays without one.
+        values: None for a row without a variant. Otherwise a bool, int, float, Decimal, str, bytes, date,
+            datetime, UUID, or a list, tuple or mapping of these with str keys. None within them is the
+            variant null. A datetime without a zone stays without one.
 
     Raises:
-        SchemaMismatchError: a value that is none of these, or too large; says which.
+        SchemaMismatchError: a value has another type, or is too large; the message has its position.
     """
     rows: list[dict[str, bytes] | None] = []
     for number, value in enumerate(values):
@@ -50,19 +50,19 @@ def variant_array(values: Iterable[Any]) -> pa.StructArray:
             rows.append(None if value is None else encoded(value))
         except (MalformedVariant, TypeError) as error:
             raise SchemaMismatchError(
-                f"Value {number} cannot be a variant",
+                f"Value {number} cannot be a variant.",
                 cause=str(error),
-                fix="Give texts, numbers, dates, times, bytes, UUIDs, lists or mappings from texts",
+                fix="Pass strings, numbers, dates, times, bytes, UUIDs, lists, or mappings with string keys.",
             ) from error
     return pa.array(rows, VARIANT_TYPE)
 
 
 def encoded(value: Any) -> dict[str, bytes]:
-    """One value as a variant; None is the variant null.
+    """One value as a variant; None becomes the variant null.
 
     Raises:
-        TypeError: there is no such variant.
-        MalformedVariant: it is too large or too deep for one.
+        TypeError: the type has no variant encoding.
+        MalformedVariant: the value is too large or nested too deeply.
     """
     names = sorted(set(_names(value, 0)))
     metadata = _metadata(names)
@@ -70,13 +70,13 @@ def encoded(value: Any) -> dict[str, bytes]:
 
 
 def _names(value: Any, depth: int) -> Iterator[bytes]:
-    """The names of all fields; looks at every value, so the depth is checked here alone."""
+    """The names of all fields. The depth is checked only here, since this visits every value."""
     if depth > _MAX_DEPTH:
-        raise MalformedVariant(f"it is nested more than {_MAX_DEPTH} levels deep")
+        raise MalformedVariant(f"The value is nested more than {_MAX_DEPTH} levels deep.")
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is no text")
+                raise TypeError(f"The key {key!r} is not a string.")
             yield _utf8(key)
             yield from _names(item, depth + 1)
     elif isinstance(value, list | tuple):
@@ -90,8 +90,8 @@ def _metadata(names: list[bytes]) -> bytes:
         offsets.append(offsets[-1] + len(name))
     width = max(1, (max(offsets[-1], len(names)).bit_length() + 7) // 8)
     if width > 4:
-        raise MalformedVariant("its names are too long")
-    # Version 1, names sorted.
+        raise MalformedVariant("The names of the fields are too long.")
+    # Version 1, with sorted names.
     parts = [bytes([1 | 1 << 4 | (width - 1) << 6]), len(names).to_bytes(width, "little")]
     parts += [offset.to_bytes(width, "little") for offset in offsets]
     return b"".join((*parts, *names))
@@ -124,7 +124,7 @@ def _encode(value: Any, dictionary: Dictionary) -> bytes:
             return encode_object({_utf8(key): _encode(v, dictionary) for key, v in value.items()}, dictionary)
         case list() | tuple():
             return encode_array([_encode(item, dictionary) for item in value])
-    raise TypeError(f"a {type(value).__name__} is no variant")
+    raise TypeError(f"The type {type(value).__name__} has no variant encoding.")
 
 
 def _fixed(type_id: int, data: bytes) -> bytes:
@@ -140,13 +140,13 @@ def _integer(number: int) -> bytes:
 def _decimal(number: Decimal) -> bytes:
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
-        raise MalformedVariant(f"the decimal {number} is no number")
+        raise MalformedVariant(f"The decimal {number} is not a number.")
     if len(digits) + abs(exponent) > 2 * _HIGHEST_DIGITS + 1:
-        raise MalformedVariant(f"the number {number} has more than {_HIGHEST_DIGITS} digits")
+        raise MalformedVariant(f"The number {number} has more than {_HIGHEST_DIGITS} digits.")
     unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
     scale = max(-exponent, 0)
     if len(str(unscaled)) > _HIGHEST_DIGITS or scale > _HIGHEST_DIGITS:
-        raise MalformedVariant(f"the number {number} has more than {_HIGHEST_DIGITS} digits")
+        raise MalformedVariant(f"The number {number} has more than {_HIGHEST_DIGITS} digits.")
     return encode_decimal(-unscaled if sign else unscaled, scale)
 
 
@@ -157,8 +157,8 @@ def _time(value: dt.datetime) -> bytes:
     return _fixed(_TIMESTAMP_ID, struct.pack("<q", since // _MICROSECOND))
 
 
-def _utf8(text: str) -> bytes:
+def _utf8(string: str) -> bytes:
     try:
-        return text.encode()
+        return string.encode()
     except UnicodeEncodeError as error:
-        raise MalformedVariant(f"the text {text!r} has no UTF-8 form") from error
+        raise MalformedVariant(f"The string {string!r} cannot be encoded in UTF-8.") from error

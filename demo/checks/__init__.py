@@ -1,7 +1,7 @@
-"""Every expectation of the demonstration, held against the tables and the raw data.
+"""All checks of the demonstration, against the tables and the raw data.
 
-Only what a run's bookkeeping says about itself (its state, its tasks', who approved it) is taken from the
-recorded facts; whatever a table can tell is read from the table.
+Only the state of a run, the states of its tasks and its approver come from the recorded facts. Everything
+that a table contains is read from the table.
 """
 
 from demo.checks.evidence import Check, Evidence

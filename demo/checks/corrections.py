@@ -1,4 +1,4 @@
-"""What the late corrections must make of the table: worked out from the delivered file, by pyarrow alone."""
+"""The expected effect of the late corrections, calculated from the delivered file with pyarrow only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELETE = "delete"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrected:
-    """A table after the corrections, and how many of its rows each kind of correction met."""
+    """A table after the corrections, with the number of rows that each kind of correction affected."""
 
     rows: pa.Table
     updated: int
@@ -28,12 +28,12 @@ class Corrected:
 
 
 def corrected(rows: pa.Table, delivered: pa.Table) -> Corrected:
-    """Apply the delivered corrections to the rows: of each key the row with the highest sequence holds."""
+    """Apply the delivered corrections to the rows. Per key, the row with the highest sequence applies."""
     newest: dict[tuple[object, ...], dict[str, object]] = {}
     for row in sorted(delivered.to_pylist(), key=lambda row: row["sequence"]):
         newest[tuple(row[name] for name in KEY)] = row
     final = pa.Table.from_pylist(list(newest.values()), schema=delivered.schema)
-    # A delivered file does not say what may be null.
+    # A delivered file does not specify which columns are nullable.
     rows = rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
     kept = final.filter(pc.not_equal(final["correction"], DELETE))
     keys, kept_keys = (part.select(KEY).cast(_key_schema(rows)) for part in (final, kept))
@@ -48,7 +48,7 @@ def corrected(rows: pa.Table, delivered: pa.Table) -> Corrected:
 
 
 def corrected_year(evidence: Evidence) -> pa.Table:
-    """The published months with the corrections applied: what flights must hold at the end."""
+    """The published months with the corrections applied: the expected rows of flights at the end."""
     return corrected(evidence.raw["flights"], _delivered(evidence)).rows
 
 
@@ -63,21 +63,21 @@ def corrections(evidence: Evidence) -> Iterator[Check]:
     )
     delivered = _delivered(evidence)
     before, version = evidence.version("gated", "flights"), evidence.version("corrected", "flights")
-    wanted, rows = corrected(table.rows(before), delivered), table.rows(version)
+    expected, rows = corrected(table.rows(before), delivered), table.rows(version)
     yield Check(
         name="corrections: the rows are those of an independent model of the delivered file",
-        held=same_rows(rows, wanted.rows),
+        held=same_rows(rows, expected.rows),
         detail=f"{delivered.num_rows:,} corrections, {rows.num_rows:,} rows",
     )
     yield Check(
-        name="corrections: with them, every value is that of the published months",
+        name="corrections: afterwards every value is that of the published months",
         held=same_rows(rows, corrected_year(evidence)),
-        detail="quarantined rows are back, flights listed twice are gone",
+        detail="quarantined rows are back, flights listed twice are removed",
     )
     counted = merge_counts(evidence)
-    modelled = {"updated": wanted.updated, "deleted": wanted.deleted, "inserted": wanted.inserted}
+    modelled = {"updated": expected.updated, "deleted": expected.deleted, "inserted": expected.inserted}
     yield Check(
-        name="corrections: the history counts what the model counts",
+        name="corrections: the metrics in the history are those of the model",
         held=counted == modelled and all(modelled.values()),
         detail=", ".join(f"{count:,} {kind}" for kind, count in modelled.items()),
     )
@@ -96,7 +96,7 @@ def corrections(evidence: Evidence) -> Iterator[Check]:
 
 
 def merge_counts(evidence: Evidence) -> dict[str, int]:
-    """What the history says that the merge updated, deleted and inserted."""
+    """The numbers of updated, deleted and inserted rows of the merge, from the history."""
     version = evidence.version("corrected", "flights")
     (entry,) = [entry for entry in evidence.tables["flights"].history() if entry["version"] == version]
     metrics = entry.get("operationMetrics", {})

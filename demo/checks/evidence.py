@@ -1,4 +1,4 @@
-"""What the checks look at, and what a check says."""
+"""The evidence that the checks read, and the result of a check."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The recorded facts, the tables that they name, and the raw data."""
+    """The recorded facts, their tables, and the raw data."""
 
     facts: dict[str, Any]
 
@@ -49,22 +49,22 @@ class Evidence:
         return table.filter(pc.is_in(table["month"], pa.array(months, table["month"].type)))
 
     def version(self, point: str, feed: str) -> int:
-        """The version that the table had when the story was at the point."""
+        """The version of the table at a point of the scenario."""
         return int(self.facts["points"][point][feed])
 
     def runs(self, purpose: str) -> list[dict[str, Any]]:
         return [run for run in self.facts["runs"] if run["purpose"] == purpose]
 
     def run(self, purpose: str) -> dict[str, Any]:
-        """The only run of the purpose.
+        """The only run with the purpose.
 
         Raises:
-            ValueError: there is none, or more than one.
+            ValueError: the number of such runs is not one.
         """
         (run,) = self.runs(purpose)
         return run
 
 
 def task_states(run: dict[str, Any], task_id: str) -> list[str | None]:
-    """The states of a task's instances: one, or as many as it is mapped over; none when it is absent."""
+    """The states of a task's instances: one, one per map index, or an empty list if the task is absent."""
     return [task["state"] for task in run["tasks"] if task["task_id"] == task_id]

@@ -1,4 +1,4 @@
-"""What the quality gate let in, and what it kept aside."""
+"""The checks of the quality gate: the published and the quarantined rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gate(evidence: Evidence) -> Iterator[Check]:
     rows = table.rows(version)
     published = rows.filter(pc.equal(rows["month"], delivered["month"][0].as_py()))
     yield Check(
-        name="gate: what was published is the good rows of the delivery",
+        name="gate: the published rows are the good rows of the delivery",
         held=same_rows(published, good_rows),
         detail=f"{published.num_rows:,} of {delivered.num_rows:,} rows",
     )
@@ -48,13 +48,13 @@ def gate(evidence: Evidence) -> Iterator[Check]:
     )
     unclear = [row["_quarantine_reason"] for row in aside.to_pylist() if not _explained(row)]
     yield Check(
-        name="gate: each quarantined row says what is wrong with it and where it came from",
+        name="gate: each quarantined row records its fault and its source",
         held=aside.num_rows > 0 and not unclear,
         detail="; ".join(map(str, unclear[:2])) or f"{len(reasons(evidence))} different reasons",
     )
     (entry,) = [entry for entry in table.history() if entry["version"] == version]
-    said = provenance(entry).get("quality") or {}
-    figures = {
+    recorded = provenance(entry).get("quality") or {}
+    metrics = {
         "outcome": "quarantined",
         "rows": delivered.num_rows,
         "bad_rows": bad_rows.num_rows,
@@ -62,9 +62,9 @@ def gate(evidence: Evidence) -> Iterator[Check]:
         "quarantined_rows": bad_rows.num_rows,
     }
     yield Check(
-        name="gate: the commit tells the outcome, and its figures are right",
-        held={name: said.get(name) for name in figures} == figures,
-        detail=", ".join(f"{name} {said.get(name)}" for name in figures),
+        name="gate: the commit records the outcome, and its metrics are right",
+        held={name: recorded.get(name) for name in metrics} == metrics,
+        detail=", ".join(f"{name} {recorded.get(name)}" for name in metrics),
     )
     failed = evidence.facts["quality"].get(ROTTEN) or {}
     wrong = raw_data.read_delivered(Path(evidence.facts["deliveries"][ROTTEN])).num_rows // 4
@@ -76,13 +76,13 @@ def gate(evidence: Evidence) -> Iterator[Check]:
     for batch in (MIXED, ROTTEN):
         pages = [_path(evidence.facts["quality"].get(batch) or {}, kind) for kind in ("json", "html")]
         yield Check(
-            name=f"gate: the reports on {batch} were kept, and the page loads nothing from elsewhere",
+            name=f"gate: the reports on {batch} exist, and the page loads no external resources",
             held=all(page is not None and page.is_file() for page in pages) and _stands_alone(pages[1]),
         )
 
 
 def quarantined(evidence: Evidence) -> pa.Table:
-    """The rows kept aside; none when there is no such table."""
+    """The quarantined rows; empty if the quarantine table does not exist."""
     reader = TableReader(path=evidence.tables["flights"].path / QUARANTINE)
     try:
         return reader.rows(reader.latest_version)
@@ -92,12 +92,12 @@ def quarantined(evidence: Evidence) -> pa.Table:
 
 
 def reasons(evidence: Evidence) -> Counter[str]:
-    """How often each reason was given."""
+    """The number of quarantined rows per reason."""
     return Counter(map(str, quarantined(evidence)["_quarantine_reason"].to_pylist()))
 
 
 def _explained(row: dict[str, Any]) -> bool:
-    """Whether the reason names the columns at fault and no other, and the row its source and batch."""
+    """Whether the reason names exactly the faulty columns, and the row records its source and batch."""
     columns = {column for fault in FAULTS for column in fault}
     faults = [set(fault) for fault in FAULTS if all(str(row[name]) == it for name, it in fault.items())]
     named = {column for column in columns if column in (row["_quarantine_reason"] or "")}
@@ -111,5 +111,5 @@ def _path(quality: dict[str, Any], kind: str) -> Path | None:
 
 
 def _stands_alone(page: Path | None) -> bool:
-    text = page.read_text().lower() if page else ""
-    return "<html" in text and not any(mark in text for mark in ("src=", "<link", "@import", "url("))
+    html = page.read_text().lower() if page else ""
+    return "<html" in html and not any(mark in html for mark in ("src=", "<link", "@import", "url("))

@@ -1,4 +1,4 @@
-"""What was loaded, and who says to have loaded it."""
+"""The checks of the loaded rows and of their provenance."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ def loads(evidence: Evidence) -> Iterator[Check]:
     for feed in evidence.profile.feeds:
         table, expected = evidence.tables[feed], evidence.raw[feed]
         rows = table.rows(evidence.version("loaded", feed))
-        counts, wanted = raw_data.rows_per_month(rows), raw_data.rows_per_month(expected)
+        counts, raw_counts = raw_data.rows_per_month(rows), raw_data.rows_per_month(expected)
         wrong = [
-            f"month {month}: {counts.get(month, 0):,} rows, not {wanted.get(month, 0):,}"
-            for month in sorted(counts.keys() | wanted.keys())
-            if counts.get(month, 0) != wanted.get(month, 0)
+            f"month {month}: {counts.get(month, 0):,} rows, not {raw_counts.get(month, 0):,}"
+            for month in sorted(counts.keys() | raw_counts.keys())
+            if counts.get(month, 0) != raw_counts.get(month, 0)
         ]
         yield Check(
             name=f"{feed}: each month has the rows of the raw file",
             held=not wrong,
-            detail="; ".join(wrong) or f"{len(wanted)} months, {rows.num_rows:,} rows",
+            detail="; ".join(wrong) or f"{len(raw_counts)} months, {rows.num_rows:,} rows",
         )
-        yield Check(name=f"{feed}: every value is the raw file's", held=same_rows(rows, expected))
+        yield Check(name=f"{feed}: every value equals the raw file's", held=same_rows(rows, expected))
         repeated = duplicate_keys(rows, KEYS[feed])
-        yield Check(name=f"{feed}: no row twice", held=repeated == 0, detail=f"{repeated:,} repeated keys")
+        yield Check(
+            name=f"{feed}: no key is repeated", held=repeated == 0, detail=f"{repeated:,} repeated keys"
+        )
         early = evidence.raw_months(feed, evidence.profile.first_months)
         yield Check(
-            name=f"{feed}: the version of the first run still reads as it was",
+            name=f"{feed}: the version of the first run is still readable and unchanged",
             held=same_rows(table.rows(evidence.version("first_months", feed)), early),
             detail=f"{early.num_rows:,} rows",
         )
@@ -57,14 +59,14 @@ def origins(evidence: Evidence) -> Iterator[Check]:
             if provenance(entry).get("run") not in succeeded
         ]
         yield Check(
-            name=f"{feed}: every version names the successful run that made it",
+            name=f"{feed}: every version records the successful run that committed it",
             held=not strangers,
             detail="; ".join(strangers) or f"{len(history)} versions",
         )
         once = [
             provenance(entry).get("run") for entry in history if provenance(entry).get("dag") == "flights_etl"
         ]
-        # A month that the gate let in counts like any other; its delivery had flights alone.
+        # The month of the gated run counts, too. Its delivery contained only flights.
         gated = evidence.runs("gated") if feed == "flights" else []
         published = [run["run_id"] for run in (*evidence.runs("load"), *gated)]
         yield Check(

@@ -1,4 +1,4 @@
-"""What maintenance did to the tables, and what vacuum would delete."""
+"""The checks of maintenance and of the vacuum plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     "checkpoint": (),
     "vacuum": (),
 }
-"""The steps that each table goes through, and the tables that leave one out."""
+"""The steps for each table, with the tables that skip the step."""
 
 
 def maintained(evidence: Evidence) -> Iterator[Check]:
@@ -26,10 +26,10 @@ def maintained(evidence: Evidence) -> Iterator[Check]:
     yield Check(name="the maintenance run succeeded", held=run["state"] == "success", detail=run["state"])
     feeds = evidence.profile.feeds
     wrong = []
-    for step, left_out in STEPS.items():
+    for step, skipping in STEPS.items():
         states = sorted(map(str, task_states(run, f"maintain.{step}")))
-        wanted = sorted("skipped" if feed in left_out else "success" for feed in feeds)
-        if states != wanted:
+        expected = sorted("skipped" if feed in skipping else "success" for feed in feeds)
+        if states != expected:
             wrong.append(f"{step} {states or 'absent'}")
     yield Check(
         name="each maintenance task ran and succeeded for each table", held=not wrong, detail="; ".join(wrong)
@@ -49,9 +49,7 @@ def maintained(evidence: Evidence) -> Iterator[Check]:
             for kind in ("add", "remove")
             if kind in action and action[kind]["dataChange"]
         ]
-        yield Check(
-            name=f"{feed}: maintenance told readers that no data changed", held=now > was and not changed
-        )
+        yield Check(name=f"{feed}: maintenance recorded that no data changed", held=now > was and not changed)
         yield Check(
             name=f"{feed}: a checkpoint was written",
             held=table.checkpointed_version() is not None,
@@ -60,7 +58,7 @@ def maintained(evidence: Evidence) -> Iterator[Check]:
 
 
 def compaction(evidence: Evidence, feed: str) -> Iterator[Check]:
-    """Small files were put together."""
+    """Checks that small files were compacted."""
     before, after = (_months(evidence, point, feed) for point in ("corrected", "maintained"))
     yield Check(
         name=f"{feed}: compaction left one file per month",
@@ -70,7 +68,7 @@ def compaction(evidence: Evidence, feed: str) -> Iterator[Check]:
 
 
 def clustering(evidence: Evidence, feed: str) -> Iterator[Check]:
-    """Rows that are asked for together lie together."""
+    """Checks that clustering makes typical queries skip more files."""
     table = evidence.tables[feed]
     orders = [
         entry.get("operationParameters", {}).get("zOrderBy")
@@ -78,7 +76,7 @@ def clustering(evidence: Evidence, feed: str) -> Iterator[Check]:
         if entry["operation"] == "OPTIMIZE" and entry["version"] <= evidence.version("maintained", feed)
     ]
     yield Check(
-        name=f"{feed}: the history says by what the rows were clustered",
+        name=f"{feed}: the history records the Z-order columns",
         held=len(orders) == 1 and orders[0] not in (None, "[]"),
         detail=f"zOrderBy {orders}",
     )
@@ -91,8 +89,8 @@ def clustering(evidence: Evidence, feed: str) -> Iterator[Check]:
             detail=f"{before.skipped}, then {after.skipped}",
         )
         yield Check(
-            name=f"{feed}: what is not skipped for {before.query} has every row of the answer",
-            held=before.rows_found == after.rows_found == before.rows_wanted == after.rows_wanted > 0,
+            name=f"{feed}: the files that {before.query} reads contain every row of the answer",
+            held=before.rows_found == after.rows_found == before.rows_expected == after.rows_expected > 0,
             detail=f"{after.rows_found:,} rows",
         )
 
@@ -106,7 +104,7 @@ def vacuum_planned(evidence: Evidence) -> Iterator[Check]:
         live = table.paths(evidence.version("maintained", feed))
         listed = {path: size for path, size in evidence.facts["data_files"][feed].items() if path not in live}
         yield Check(
-            name=f"{feed}: vacuum would delete what no live version needs, and nothing else",
+            name=f"{feed}: vacuum would delete exactly the files that are not live",
             held=planned == listed and bool(planned),
             detail=f"{len(planned)} files, {sum(planned.values()):,} bytes",
         )
@@ -114,16 +112,16 @@ def vacuum_planned(evidence: Evidence) -> Iterator[Check]:
         yield Check(name=f"{feed}: deltalake would vacuum the same files", held=same)
         protected = table.vacuumable(retention_hours=None)
         yield Check(
-            name=f"{feed}: while the retention lasts, every file is kept",
+            name=f"{feed}: within the retention, every file is kept",
             held=not protected,
-            detail=f"{len(protected)} files would go",
+            detail=f"{len(protected)} files would be deleted",
         )
         yield Check(
             name=f"{feed}: the plan gives a reason for each file",
             held=all(file["reason"] for file in plan["files"]),
         )
-        gone = _gone(evidence, table, feed)
-        yield Check(name=f"{feed}: planning deleted nothing", held=not gone, detail=", ".join(gone[:3]))
+        deleted = _deleted(evidence, table, feed)
+        yield Check(name=f"{feed}: planning deleted nothing", held=not deleted, detail=", ".join(deleted[:3]))
 
 
 def _months(evidence: Evidence, point: str, feed: str) -> list[int]:
@@ -132,5 +130,5 @@ def _months(evidence: Evidence, point: str, feed: str) -> list[int]:
     return [file["partition"]["month"] for file in files]
 
 
-def _gone(evidence: Evidence, table: TableReader, feed: str) -> list[str]:
+def _deleted(evidence: Evidence, table: TableReader, feed: str) -> list[str]:
     return sorted(set(evidence.facts["data_files"][feed]) - set(table.data_files()))

@@ -1,4 +1,4 @@
-"""Deliveries of which nothing may ever be seen: they break the contract, or the gate finds too much wrong."""
+"""The checks of refused deliveries: they violate the contract, or have too many bad rows for the gate."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def refused(evidence: Evidence) -> Iterator[Check]:
             "verify_flights": ["upstream_failed"],
         }
         yield Check(
-            name=f"bad batch {batch}: its load failed, and with it the run",
+            name=f"bad batch {batch}: its load and its run failed",
             held=failed and run is not None and run["state"] == "failed",
             detail="" if failed else f"run {run and run['state']}, tasks {states}",
         )
         same = run is not None and run["log_before"] == run["log_after"] and bool(run["log_before"])
         yield Check(name=f"bad batch {batch}: the table's log did not change", held=same)
         reason = (run or {}).get("reason") or ""
-        yield Check(name=f"bad batch {batch}: the run says why", held=bool(reason), detail=reason)
+        yield Check(name=f"bad batch {batch}: the run records the reason", held=bool(reason), detail=reason)
     table = evidence.tables["flights"]
     before, after = evidence.version("loaded", "flights"), evidence.version("after_bad", "flights")
     seen = [

@@ -1,4 +1,4 @@
-"""Going back only when someone said so, and forward again."""
+"""The checks of rollbacks: only after an approval, and also forward again."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ STOPPED = {
     "verify": "skipped",
     "outcome": "failed",
 }
-"""The tasks of a rollback that was not approved: it fails, since the table was not put back."""
+"""The task states of a rejected rollback. The run fails, because the table was not restored."""
 APPROVE, REJECT = "Approve", "Reject"
 APPLIED = (("rolled_back", "first_months"), ("forward", "maintained"))
-"""The points of the story that a rollback made, each with the point that it went back to."""
+"""The points of the scenario after a rollback, each with the point that the rollback restored."""
 
 
 def approvals(evidence: Evidence) -> Iterator[Check]:
@@ -27,13 +27,13 @@ def approvals(evidence: Evidence) -> Iterator[Check]:
     person = evidence.facts["person"]
     rejected = evidence.run("rejected")
     yield Check(
-        name=f"the rejected rollback was put to {person}, who said no",
+        name=f"the rejected rollback was rejected by {person}",
         held=_answers(rejected) == [(REJECT, person)],
         detail=f"answers {_answers(rejected)}",
     )
     states = {name: task_states(rejected, name) for name in STOPPED}
     yield Check(
-        name="the rejected rollback planned, asked, and stopped there",
+        name="the rejected rollback planned, asked for approval, and did nothing else",
         held=states == {name: [state] for name, state in STOPPED.items()} and rejected["state"] == "failed",
         detail=f"run {rejected['state']}, tasks {states}",
     )
@@ -51,7 +51,7 @@ def approvals(evidence: Evidence) -> Iterator[Check]:
         provenance(history[evidence.version(point, "flights")]).get("approver") for point, _ in APPLIED
     ]
     yield Check(
-        name=f"the restored versions name {person} as who approved them",
+        name=f"the restored versions record {person} as their approver",
         held=approvers == [person] * len(APPLIED),
         detail=f"approvers {approvers}",
     )
@@ -74,13 +74,13 @@ def rolled_back(evidence: Evidence) -> Iterator[Check]:
         detail="" if held else f"tasks {states}, reasons {reasons}",
     )
     for point, target in APPLIED:
-        version, wanted = evidence.version(point, "flights"), evidence.version(target, "flights")
-        same = version != wanted and table.paths(version) == table.paths(wanted)
-        same = same and same_rows(table.rows(version), table.rows(wanted))
-        yield Check(name=f"version {version} has the files and rows of version {wanted}", held=same)
+        version, original = evidence.version(point, "flights"), evidence.version(target, "flights")
+        same = version != original and table.paths(version) == table.paths(original)
+        same = same and same_rows(table.rows(version), table.rows(original))
+        yield Check(name=f"version {version} has the files and rows of version {original}", held=same)
     final = table.rows(table.latest_version)
     yield Check(
-        name="flights: after going back and forward every value is the corrected raw file's",
+        name="flights: after rollback and roll-forward every value equals the corrected raw file's",
         held=same_rows(final, corrected_year(evidence)),
         detail=f"{final.num_rows:,} rows",
     )

@@ -1,4 +1,4 @@
-"""What a reader need not read: decided by the minima and maxima in the log alone."""
+"""File skipping: the files that a reader can skip according to the minima and maxima in the log."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Equals = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippingAnswer:
-    """What one query reads of one version.
+    """The files and rows that one query reads from one version.
 
     Attributes:
-        files_total: files of the partitions that the query names, or of all.
-        files_read, bytes_read: of those that the statistics do not rule out.
+        files_total: the files of the partitions that match the query, or of all partitions.
+        files_read, bytes_read: the files that the statistics do not rule out.
         rows_found: rows of the answer in those files.
-        rows_wanted: rows of the answer in the whole version.
+        rows_expected: rows of the answer in the whole version.
     """
 
     query: str
@@ -32,7 +32,7 @@ class SkippingAnswer:
     files_read: int
     bytes_read: int
     rows_found: int
-    rows_wanted: int
+    rows_expected: int
 
     @property
     def share_skipped(self) -> float:
@@ -47,7 +47,7 @@ class SkippingAnswer:
 
 
 def typical_queries(evidence: Evidence, point: str) -> list[SkippingAnswer]:
-    """The flights of one month to one place, and those of one carrier in all, at a point of the story."""
+    """The flights of one month to one destination, and all flights of one carrier, at a point."""
     table, month = evidence.tables["flights"], evidence.profile.months[-1]
     version = evidence.version(point, "flights")
     queries: tuple[Equals, ...] = ({"month": month, "dest": "SFO"}, {"carrier": "AS"})
@@ -55,7 +55,7 @@ def typical_queries(evidence: Evidence, point: str) -> list[SkippingAnswer]:
 
 
 def answer(table: TableReader, version: int, query: Equals) -> SkippingAnswer:
-    """Plan the query by the log, run it on the files left, and on the whole version."""
+    """Plan the query with the log, and run it on the remaining files and on the whole version."""
     files = [file for file in table.files(version) if _partition_may_hold(file, query)]
     left = [file for file in files if _statistics_may_hold(file, query)]
     inside = {name: value for name, value in query.items() if name not in files[0]["partition"]}
@@ -65,7 +65,7 @@ def answer(table: TableReader, version: int, query: Equals) -> SkippingAnswer:
         files_read=len(left),
         bytes_read=sum(file["size_bytes"] for file in left),
         rows_found=sum(_count(_read(table, file, list(inside)), inside) for file in left),
-        rows_wanted=_count(table.rows(version), query),
+        rows_expected=_count(table.rows(version), query),
     )
 
 
@@ -75,7 +75,7 @@ def _partition_may_hold(file: Mapping[str, Any], query: Equals) -> bool:
 
 
 def _statistics_may_hold(file: Mapping[str, Any], query: Equals) -> bool:
-    """False when minima and maxima alone show that no row of the file is in the answer."""
+    """False if minima and maxima show that no row of the file is in the answer."""
     low, high = file["min"], file["max"]
     return all(low[name] <= value <= high[name] for name, value in query.items() if name in low)
 
@@ -85,9 +85,9 @@ def _read(table: TableReader, file: Mapping[str, Any], columns: list[str]) -> pa
 
 
 def _count(rows: pa.Table, query: Equals) -> int:
-    """How many rows have all the values."""
+    """The number of rows that have all the values of the query."""
     held = pa.array([True] * rows.num_rows)
     for name, value in query.items():
-        wanted = pa.scalar(value)
-        held = pc.and_kleene(held, pc.equal(rows[name].cast(wanted.type), wanted))
+        scalar = pa.scalar(value)
+        held = pc.and_kleene(held, pc.equal(rows[name].cast(scalar.type), scalar))
     return int(pc.sum(held).as_py() or 0)

@@ -1,4 +1,4 @@
-"""Every check, in the order of the story."""
+"""All checks, in the order of the scenario."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GROUPS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
 
 
 def check_all(evidence: Evidence) -> Iterator[Check]:
-    """Every check. One that cannot be made counts as not held."""
+    """Run all checks. A check that raises an error counts as not held."""
     for group in _GROUPS:
         try:
             yield from group(evidence)

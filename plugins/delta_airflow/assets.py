@@ -1,8 +1,9 @@
 """Delta tables as Airflow assets: URIs of the scheme `delta`.
 
-`delta://local/data/flights` is the table in the worker's directory `/data/flights`, and
-`delta://s3/bucket/flights` the table `s3://bucket/flights`: of other stores the authority is the scheme. The
-authority is required: without one, Airflow's own normalisation would drop the slashes before the path.
+`delta://local/data/flights` is the table in the worker's directory `/data/flights`.
+`delta://s3/bucket/flights` is the table `s3://bucket/flights`: for other stores the authority is the scheme
+of the store. The authority is required, because without it Airflow's own normalisation would drop the slashes
+before the path.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _URI_SAFE = "/=:@!$&'()*+,;~-._"
 
 
 def sanitize_uri(uri: SplitResult) -> SplitResult:
-    """Normalise an asset URI; Airflow calls this for each asset of the scheme.
+    """Normalise an asset URI. Airflow calls this for each asset of the scheme.
 
     Raises:
-        ValueError: there is no authority or no path, the path has `..`, or there is a query or user.
+        ValueError: the URI has no authority, no path, a path with `..`, a query or a user.
     """
     if not uri.netloc:
         raise ValueError("a delta asset URI needs an authority, such as delta://local/data/flights")
@@ -48,80 +49,86 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
 
 
 def asset_uri(table_uri: str | os.PathLike[str]) -> str:
-    """The asset URI of a table: one for all spellings of its path or URI, wherever it is read.
+    """The asset URI of a table. It is the same for all spellings of its path or URI, on every machine.
 
     Raises:
-        InvalidUriError: the path is relative, or it is no URI of a table.
+        InvalidUriError: the path is relative, or the URI is not that of a table.
     """
-    text = uri_string(table_uri)
-    scheme = uri_scheme(text)
+    uri = uri_string(table_uri)
+    scheme = uri_scheme(uri)
     if scheme not in (None, "file"):
-        remote = parse_remote_uri(text)
+        remote = parse_remote_uri(uri)
         below = f"/{quote(remote.path, safe=_URI_SAFE)}" if remote.path else ""
         return f"delta://{remote.scheme}/{remote.authority}{below}"
-    path = text
+    path = uri
     if scheme == "file":
-        parts = urlsplit(text)
+        parts = urlsplit(uri)
         if parts.netloc not in ("", "localhost"):
-            raise InvalidUriError(f"{text!r} names a host.", fix="Write file:///path of the table.")
+            raise InvalidUriError(
+                f"The file URI {uri!r} contains a host.",
+                fix="Use file:// with the absolute path of the table.",
+            )
         path = unquote(parts.path)
     if not path.startswith("/") or "\0" in path or posixpath.normpath(path).strip("/") == "":
         raise InvalidUriError(
-            f"{text!r} is neither an absolute path nor a URI of a table.",
-            cause="An asset has one name on every machine, and what a path starts from may be another there.",
-            fix="Write, for example, /data/flights or s3://bucket/flights.",
+            f"{uri!r} is neither an absolute path nor a URI of a table.",
+            cause="An asset has the same name on every machine, but a relative path depends on the machine.",
+            fix="Use an absolute path or a URI, for example /data/flights or s3://bucket/flights.",
         )
     quoted = quote(posixpath.normpath("/" + path.lstrip("/")), safe=_URI_SAFE)
     return f"delta://{LOCAL_AUTHORITY}{quoted}"
 
 
 def table_asset(table_uri: str | os.PathLike[str], *, name: str | None = None) -> Asset:
-    """The asset of a table, to name as an outlet, an inlet or a DAG's schedule.
+    """The asset of a table, for use as an outlet, an inlet or a DAG's schedule.
 
     Args:
         table_uri: an absolute path, or a URI of any store: `s3://bucket/flights`.
-        name: how the UI calls it; the asset URI when left out.
+        name: the name in the UI; the asset URI by default.
 
     Raises:
-        InvalidUriError: the path is relative, or it is no URI of a table.
+        InvalidUriError: the path is relative, or the URI is not that of a table.
     """
     uri = asset_uri(table_uri)
     return Asset(name=name or uri, uri=uri)
 
 
 def table_uri_of(asset: str | Asset) -> str:
-    """The canonical URI of the table that an asset, or an asset's URI, stands for.
+    """The canonical URI of the table of an asset, or of an asset URI.
 
     Raises:
-        InvalidUriError: it is the asset of no table.
+        InvalidUriError: the asset is not that of a table.
     """
-    text = asset if isinstance(asset, str) else asset.uri
-    parts = urlsplit(text)
+    uri = asset if isinstance(asset, str) else asset.uri
+    parts = urlsplit(uri)
     if parts.scheme != "delta":
-        raise InvalidUriError(f"{text!r} is the asset of no table.", fix="Pass an asset of table_asset.")
+        raise InvalidUriError(
+            f"{uri!r} is not the asset URI of a Delta table.",
+            fix="Pass an asset that table_asset has created.",
+        )
     if parts.netloc == LOCAL_AUTHORITY:
         return f"file://{parts.path}"
     return str(parse_remote_uri(f"{parts.netloc}:/{parts.path}"))
 
 
 def create_asset(*, table_uri: str, name: str | None = None, extra: Mapping[str, Any] | None = None) -> Asset:
-    """The asset of a table, for Airflow, which makes assets for the scheme `delta` of hook lineage by it.
+    """The asset of a table. Airflow's hook lineage calls this to create assets of the scheme `delta`.
 
     Raises:
-        InvalidUriError: the path is relative, or it is no URI of a table.
+        InvalidUriError: the path is relative, or the URI is not that of a table.
     """
     uri = asset_uri(table_uri)
     return Asset(name=name or uri, uri=uri, extra=dict(extra or {}))
 
 
 def convert_asset_to_openlineage(asset: Asset, lineage_context: Any) -> Dataset:
-    """The data set of a table in OpenLineage, under the name that others give what lies there.
+    """The OpenLineage data set of a table, under the name that other tools use for the same location.
 
-    A namespace is the store, a name the path in it: without its first slash in object stores, with it in file
-    systems. Airflow's OpenLineage provider calls this.
+    The namespace is the store. The name is the path in the store: without the leading slash in object stores,
+    with it in file systems. Airflow's OpenLineage provider calls this.
 
     Raises:
-        InvalidUriError: it is the asset of no table.
+        InvalidUriError: the asset is not that of a table.
     """
     from airflow.providers.common.compat.openlineage.facet import Dataset
 
@@ -134,7 +141,7 @@ def convert_asset_to_openlineage(asset: Asset, lineage_context: Any) -> Dataset:
 
 
 def same_table(candidate_asset_uri: str, table_uri: str) -> bool:
-    """True when an asset URI is that of the table."""
+    """Whether an asset URI is that of the table."""
     try:
         return candidate_asset_uri == asset_uri(table_uri)
     except InvalidUriError:

@@ -1,6 +1,6 @@
-"""What the tasks of a DAG have in common, from the environment: retries, a pool, and the failure callback.
+"""Default arguments of a DAG's tasks from the environment: retries, a pool, and the failure callback.
 
-Read when a DAG file is parsed, so set it for the DAG processor and for the workers alike.
+The variables are read when a DAG file is parsed. Set them for the DAG processor and for the workers.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ CONN_ID: Final = "{{ params.connection }}"
 
 
 def connection_param(environment: Mapping[str, str] = os.environ) -> Param:
-    """A DAG's parameter `connection`: which connection a run goes through."""
+    """A DAG's parameter `connection`: the connection that a run uses."""
     default = environment.get(CONN_ID_VARIABLE) or DeltawardHook.default_conn_name
     return Param(default, type="string", minLength=1, description="The connection, of type deltaward")
 
 
 def default_args(environment: Mapping[str, str] = os.environ, **others: Any) -> dict[str, Any]:
-    """`default_args` of a DAG: errors that can pass are tried again, others fail at once.
+    """`default_args` of a DAG: tasks retry transient errors and fail at once with permanent errors.
 
     Args:
-        environment: where the variables are looked up.
-        others: more arguments, which win.
+        environment: the environment variables.
+        others: more arguments, which take precedence.
 
     Raises:
-        ConfigurationError: a variable holds no number, or names nothing that can be called.
+        ConfigurationError: a variable is not a number, or is not the dotted name of a callable.
     """
     arguments: dict[str, Any] = {
         "retries": _number(environment, RETRIES_VARIABLE, 2),
@@ -56,38 +56,41 @@ def default_args(environment: Mapping[str, str] = os.environ, **others: Any) -> 
     }
     if hook := environment.get(ON_FAILURE_VARIABLE):
         _split(hook)
-        arguments["on_failure_callback"] = tell_of_failure
+        arguments["on_failure_callback"] = notify_of_failure
     return {**arguments, **others}
 
 
-def tell_of_failure(context: Context) -> None:
-    """Call what the environment names: a function of the context, or a class whose objects are such ones.
+def notify_of_failure(context: Context) -> None:
+    """Call the function, or an instance of the class, in `DELTAWARD_ON_FAILURE` with the context.
 
-    It is looked up when a task has failed, so what it imports costs no parsing.
+    The name is resolved after a task has failed, so that parsing a DAG does not import its module.
     """
-    named = os.environ.get(ON_FAILURE_VARIABLE)
-    if not named:
+    dotted_name = os.environ.get(ON_FAILURE_VARIABLE)
+    if not dotted_name:
         return
-    module, attribute = _split(named)
-    found = getattr(importlib.import_module(module), attribute)
-    (found() if isinstance(found, type) else found)(context)
+    module, attribute = _split(dotted_name)
+    target = getattr(importlib.import_module(module), attribute)
+    (target() if isinstance(target, type) else target)(context)
 
 
-def _split(named: str) -> tuple[str, str]:
-    module, _, attribute = named.strip().rpartition(".")
+def _split(dotted_name: str) -> tuple[str, str]:
+    module, _, attribute = dotted_name.strip().rpartition(".")
     if not module or not attribute.isidentifier():
         raise ConfigurationError(
-            f"{ON_FAILURE_VARIABLE} is {named!r}",
-            cause="It names what is called with the context of a task that failed",
-            fix="Give a dotted name, such as company.alerts.page",
+            f"The environment variable {ON_FAILURE_VARIABLE} has the invalid value {dotted_name!r}.",
+            cause="It must be the dotted name of a callable that takes the context of the failed task.",
+            fix="Give a dotted name, such as company.alerts.page.",
         )
     return module, attribute
 
 
 def _number(environment: Mapping[str, str], name: str, default: int) -> int:
-    text = environment.get(name, "").strip()
-    if not text:
+    value = environment.get(name, "").strip()
+    if not value:
         return default
-    if not text.isdecimal():
-        raise ConfigurationError(f"{name} is {text!r}", fix="Give a whole number, or leave it unset")
-    return int(text)
+    if not value.isdecimal():
+        raise ConfigurationError(
+            f"The environment variable {name} has the invalid value {value!r}.",
+            fix="Set it to a whole number, or leave it unset.",
+        )
+    return int(value)

@@ -1,7 +1,7 @@
-"""How a handed-over job can fail, beside what `delta_core.errors` names.
+"""Errors of jobs that a runner started, in addition to `delta_core.errors`.
 
-`retryable` decides what an operator raises: a plain error, which Airflow retries, or
-AirflowFailException, which it does not.
+`retryable` decides what an operator raises. True: the error itself, which Airflow retries. False:
+AirflowFailException, which Airflow does not retry.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from delta_core.errors import JobError, JobFailedError
 
 
 class TransientJobFailedError(JobFailedError):
-    """The job failed with an error that running it again can get past."""
+    """The job failed with an error that a retry can overcome."""
 
     code = "JOB_FAILED_TRANSIENT"
     retryable = True
 
 
 class DriverLostError(JobFailedError):
-    """The driver ended without a result that can be trusted.
+    """The driver ended without a trustworthy result.
 
-    The job's idempotency key makes running it again safe, whatever the lost driver committed.
+    A retry is safe even if the lost driver committed: the job's idempotency key prevents that the work is
+    applied twice.
     """
 
     code = "DRIVER_LOST"
@@ -34,7 +35,7 @@ class JobDeadlineError(JobFailedError):
 
 
 class JobCancelledError(JobError):
-    """The job was stopped because its task was."""
+    """The job was stopped because its task was stopped."""
 
     code = "JOB_CANCELLED"
     retryable = True

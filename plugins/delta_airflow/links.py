@@ -1,7 +1,7 @@
 """Extra links on a task's page.
 
-A link's URL is computed in the task's process when the task ends and kept in XCom; the UI reads it from
-there and runs none of this code.
+The URL of a link is computed in the task's process when the task ends, and is stored in XCom. The UI reads it
+from there and does not run this code.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 def ui_url(path: str) -> str:
-    """`path` below the address of Airflow's UI."""
+    """The URL of a path in Airflow's UI."""
     base = conf.get("api", "base_url", fallback="") or ""
     return f"{base.rstrip('/')}/{path}"
 
 
 class DeltaJobResultLink(BaseOperatorLink):
-    """To the XCom page of the task instance: the job's versions, figures, warnings and result file."""
+    """A link to the XCom page of the task instance: the job's versions, metrics, warnings and result file."""
 
     name = "Job result"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """The address of the task instance's XCom page."""
+        """The URL of the task instance's XCom page."""
         parts = ["dags", ti_key.dag_id, "runs", ti_key.run_id, "tasks", ti_key.task_id]
         if ti_key.map_index is not None and ti_key.map_index >= 0:
             parts += ["mapped", str(ti_key.map_index)]
@@ -38,15 +38,16 @@ class DeltaJobResultLink(BaseOperatorLink):
 
 
 class DeltaTableEventsLink(BaseOperatorLink):
-    """To the table's asset, where Airflow lists who changed it when, with the version of each event.
+    """A link to the table's asset, for which Airflow lists the tasks that changed it, with time and version.
 
-    Empty, which the UI shows as a disabled button, when the task names no asset of its table as an outlet.
+    The link is empty, which the UI shows as a disabled button, if the table's asset is not an outlet of the
+    task.
     """
 
     name = "Table events"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """The address of the asset list, narrowed to the table's asset."""
+        """The URL of the asset list, filtered to the table's asset."""
         table_uri = getattr(operator, "table_uri", "")
         for outlet in operator.outlets or []:
             if isinstance(outlet, Asset) and same_table(outlet.uri, table_uri):

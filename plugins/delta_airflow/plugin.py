@@ -1,4 +1,4 @@
-"""The Airflow plugin: registers the extra links, so that the UI knows them in serialized DAGs."""
+"""The Airflow plugin. It registers the extra links, so that the UI shows them for serialized DAGs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
 
 
 class DeltawardPlugin(AirflowPlugin):
-    """Deltaward's links. Loading it touches no database and no storage."""
+    """Deltaward's extra links. Loading the plugin accesses no database and no storage."""
 
     name = "deltaward"
     operator_extra_links: ClassVar[list[Any]] = [  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What Airflow is told about this provider. Imports nothing, since every Airflow process calls it."""
+"""The metadata of this provider for Airflow. Imports nothing, because every Airflow process loads it."""
 
 from __future__ import annotations
 
@@ -103,30 +103,33 @@ def _connection_fields() -> dict[str, Any]:
             "Spark Connect server", "For spark_connect, such as sc://host:15002, without a token."
         ),
         "python": text(
-            "Driver's Python", "Absolute path of the driver's interpreter; empty: the worker's own."
+            "Driver's Python",
+            "Absolute path of the driver's interpreter; empty: the worker's own interpreter.",
         ),
         "driver_socket": text(
-            "Driver host's socket", "For spark_connect: absolute path; empty: each driver is started anew."
+            "Driver host's socket",
+            "For spark_connect: absolute path; empty: each job starts a new driver process.",
         ),
         "spark_binary": text("spark-submit", "Its name on PATH or absolute path; empty: spark-submit."),
         "work_dir": text(
             "Work directory",
-            "Where each run's spec, result and state are kept: a directory that the workers share, or a URI "
-            "of any store, such as s3://bucket/runs; empty: deltaward in Airflow's home.",
+            "Where each run's specification, result and state are: a directory that the workers share, "
+            "or a URI of any store, such as s3://bucket/runs; empty: deltaward in Airflow's home.",
         ),
         "allowed_roots": text(
             "Allowed roots",
-            "URIs, with commas between them, that all of a job must lie under; empty: any. Test lists one.",
+            "Comma-separated URIs. All URIs of a job must be under one of them; empty: any. Test lists one.",
         ),
         "storage_conn_id": text(
             "Storage connection",
             "An existing connection of the type aws, google_cloud_platform, wasb, adls, azure_data_lake, "
-            "webhdfs or hdfs: where the tables' store is and who asks. It is read when a task runs.",
+            "webhdfs or hdfs, with the address and credentials of the tables' store. It is read when a task "
+            "runs.",
         ),
         "storage_options": text(
             "Storage options",
-            "JSON object of options for the tables' store. They win over the storage connection; credentials "
-            "here replace all of its.",
+            "JSON object of options for the tables' store. They take precedence over the storage connection. "
+            "Credentials here replace all credentials of that connection.",
             format="password",
         ),
         "deadline_seconds": {

@@ -1,4 +1,4 @@
-"""Which failures of a task are tried again: conflicts and storage that fails, never data that is bad."""
+"""The retry policy of tasks: conflicts and storage errors are retried, bad data never is."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 LEASE_DELAY = timedelta(minutes=2)
-"""A lease of a job that died lasts a minute and a second more."""
+"""The delay before a retry if another job holds the lease. A dead job's lease expires after 61 seconds."""
 
 
 class DeltaRetryPolicy(RetryPolicy):
-    """Goes by what an error says of itself: one that can pass is tried again, any other fails the task.
+    """Decides by an error's own `retryable`: a retryable error is retried, any other fails the task.
 
-    Errors that are none of Deltaward's are left to the task's `retries`. Operators raise AirflowFailException
-    for what a retry cannot help, of which Airflow asks no policy; this one does the same for tasks of your
-    own that open tables.
+    For errors that are not a DeltaError, the task's `retries` decide. The operators raise
+    AirflowFailException for permanent errors, for which Airflow does not consult a policy. This policy
+    applies the same rule to your own tasks that open tables.
     """
 
     def evaluate(
@@ -31,16 +31,18 @@ class DeltaRetryPolicy(RetryPolicy):
         max_tries: int,
         context: Context | None = None,
     ) -> RetryDecision:
-        """Decide; see `RetryPolicy`."""
+        """Decide whether the task is retried; see `RetryPolicy`."""
         if not isinstance(exception, DeltaError):
             return RetryDecision.default()
         if not exception.retryable:
-            return RetryDecision.fail(f"{exception.code}: trying again cannot help")
+            return RetryDecision.fail(f"{exception.code}: The error is permanent, so a retry cannot succeed.")
         delay = LEASE_DELAY if isinstance(exception, LeaseHeldError) else None
-        return RetryDecision.retry(delay, f"{exception.code}: this can pass")
+        return RetryDecision.retry(
+            delay, f"{exception.code}: The error is transient, so a retry can succeed."
+        )
 
     def serialize(self) -> dict[str, Any]:
-        """The policy has nothing to set."""
+        """The serialized policy. It has no settings."""
         return {"__type": type(self).__name__}
 
     @classmethod

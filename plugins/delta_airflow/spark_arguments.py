@@ -1,4 +1,4 @@
-"""What one operator says to Spark, as a value."""
+"""The Spark arguments of one operator."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkArguments:
-    """What one operator says to Spark; names and meanings are those of the provider's SparkSubmitOperator.
+    """The Spark arguments of one operator, as in the Spark provider's SparkSubmitOperator.
 
     Attributes:
-        spark_conn_id: an Airflow connection of type `spark` or `spark_connect`; None leaves it to the
-            connection of type `deltaward`.
+        spark_conn_id: an Airflow connection of type `spark` or `spark_connect`. None: the connection of type
+            `deltaward` decides.
         spark_conf: the provider's `conf`.
     """
 
@@ -43,9 +43,9 @@ class SparkArguments:
     spark_binary: str | None = None
 
     def given(self) -> tuple[str, ...]:
-        """The names of the arguments that say something."""
+        """The names of the arguments that have a value."""
         return tuple(entry.name for entry in fields(self) if getattr(self, entry.name))
 
 
 SPARK_ARGUMENTS = tuple(entry.name for entry in fields(SparkArguments))
-"""The names of all arguments: an operator's template fields."""
+"""The names of all arguments. They are template fields of the operators."""

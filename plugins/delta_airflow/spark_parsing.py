@@ -1,4 +1,4 @@
-"""From an operator's rendered arguments to `SparkArguments`."""
+"""Parsing of an operator's rendered arguments into `SparkArguments`."""
 
 from __future__ import annotations
 
@@ -24,49 +24,49 @@ from delta_core.errors import ConfigurationError
 
 
 def parse_spark_arguments(values: Mapping[str, object]) -> SparkArguments:
-    """The arguments, from rendered values; what is missing, None or empty is not given.
+    """The arguments, parsed from rendered values. A missing, None or empty value counts as not given.
 
     Raises:
-        ConfigurationError: one is not valid, or holds a secret. No secret is in the message.
+        ConfigurationError: an argument is not valid or holds a secret. The message contains no secret.
     """
     parsed = {name: _PARSERS[name](name, value) for name, value in values.items()}
     return SparkArguments(**{name: value for name, value in parsed.items() if value is not None})
 
 
 def require_plain_settings(argument: str, value: object) -> None:
-    """Refuse secrets in settings that are not rendered yet, before Airflow keeps them anywhere.
+    """Refuse secrets in settings that are not rendered yet, before Airflow stores them.
 
     Raises:
-        ConfigurationError: one of the names, or of the values, is that of a secret.
+        ConfigurationError: a setting is a secret by its name or by its value.
     """
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError:
-            # A template, or no JSON: only an assignment or a URL can be recognised.
+            # A template or invalid JSON: only an assignment or a URL can be recognised as a secret.
             value = {argument: value}
     if isinstance(value, Mapping):
         require_no_secrets(argument, {str(name): str(entry) for name, entry in value.items()})
 
 
 def _line(name: str, value: object) -> str | None:
-    text = value if value is None or isinstance(value, str) else str(value)
-    text = as_optional_string(name, text)
-    if text is None:
+    string = value if value is None or isinstance(value, str) else str(value)
+    string = as_optional_string(name, string)
+    if string is None:
         return None
-    if holds_secret(text):
+    if holds_secret(string):
         raise secret_error(name)
-    if "\0" in text or "\n" in text:
-        raise _invalid(name, "one line of text")
-    return text
+    if "\0" in string or "\n" in string:
+        raise _invalid(name, "a single line")
+    return string
 
 
 def _list(name: str, value: object) -> str | None:
-    """Strings with commas between them, as the provider takes them; or a list of strings."""
+    """Comma-separated strings, as the provider accepts them, or a list of strings."""
     if not isinstance(value, (list, tuple)):
         return _line(name, value)
     if not all(isinstance(entry, str) and entry.strip() and "," not in entry for entry in value):
-        raise _invalid(name, "strings with commas between them")
+        raise _invalid(name, "comma-separated strings")
     return _line(name, ",".join(entry.strip() for entry in value))
 
 
@@ -79,19 +79,19 @@ def _flag(name: str, value: object) -> bool:
 
 
 def _deploy_mode(name: str, value: object) -> str | None:
-    text = _line(name, value)
-    if text is not None and text not in ("client", "cluster"):
+    mode = _line(name, value)
+    if mode is not None and mode not in ("client", "cluster"):
         raise _invalid(name, "client")
-    return text
+    return mode
 
 
 def _spark_binary(name: str, value: object) -> str | None:
-    text = _line(name, value)
-    if text is None:
+    binary = _line(name, value)
+    if binary is None:
         return None
     try:
-        # A template may put anything here; only spark-submit may be started from it.
-        return parse_settings({"spark_binary": text}).spark_binary
+        # A template can render to any program, but an operator may only start spark-submit.
+        return parse_settings({"spark_binary": binary}).spark_binary
     except ConfigurationError as error:
         raise _invalid(name, "spark-submit, its absolute path, or spark3-submit") from error
 
@@ -99,30 +99,30 @@ def _spark_binary(name: str, value: object) -> str | None:
 def _settings(name: str, value: object) -> dict[str, str]:
     settings = settings_of(f"argument {name}", value)
     require_no_secrets(name, settings)
-    if masked := sorted(key for key, text in settings.items() if _is_masked(text)):
+    if masked := sorted(key for key, setting in settings.items() if _is_masked(setting)):
         raise secret_error(name, masked)
     return settings
 
 
-def _is_masked(text: str) -> bool:
-    """Whether a template has put in what Airflow masks, such as a connection's password."""
-    redact = getattr(airflow_log, "redact", None)  # not of Airflow's public interface
-    return redact is not None and redact(text) != text
+def _is_masked(value: str) -> bool:
+    """Whether a template has inserted a value that Airflow masks, such as a connection's password."""
+    redact = getattr(airflow_log, "redact", None)  # not part of Airflow's public interface
+    return redact is not None and redact(value) != value
 
 
 def _conf(name: str, value: object) -> dict[str, str] | None:
     conf = _settings(name, value)
     for key in conf:
         if key in CONF_OF_ARGUMENTS:
-            raise _refused(name, key, fix=f"Use the argument {CONF_OF_ARGUMENTS[key]}")
+            raise _refused(name, key, fix=f"Use the argument {CONF_OF_ARGUMENTS[key]}.")
         if key in FIXED_CONF:
             raise _refused(
-                name, key, cause="Jobs set it themselves, so that their SQL means the same everywhere"
+                name, key, cause="Jobs set it themselves, so that their SQL has the same meaning everywhere."
             )
         if key in PLACES:
-            raise _refused(name, key, fix="Say it in the Spark connection")
+            raise _refused(name, key, fix="Set it in the Spark connection.")
         if not key.startswith("spark."):
-            raise _refused(name, key, cause="spark-submit ignores names that do not begin with `spark.`")
+            raise _refused(name, key, cause="spark-submit ignores names that do not begin with `spark.`.")
     return conf or None
 
 
@@ -130,16 +130,18 @@ def _variables(name: str, value: object) -> dict[str, str] | None:
     variables = _settings(name, value)
     for variable in variables:
         if variable.startswith("DELTAWARD_"):
-            raise _refused(name, variable, cause="Names that begin with DELTAWARD_ are the driver's own")
+            raise _refused(
+                name, variable, cause="Names that begin with DELTAWARD_ are reserved for the driver."
+            )
     return variables or None
 
 
 def _refused(argument: str, key: str, *, cause: str = "", fix: str = "Leave it out") -> ConfigurationError:
-    return ConfigurationError(f"The argument {argument} may not set {key}", cause=cause, fix=fix)
+    return ConfigurationError(f"The argument {argument} may not set {key}.", cause=cause, fix=fix)
 
 
 def _invalid(name: str, expected: str) -> ConfigurationError:
-    return ConfigurationError(f"The argument {name} is not valid after rendering", fix=f"Give {expected}")
+    return ConfigurationError(f"The argument {name} is not valid after rendering.", fix=f"Give {expected}.")
 
 
 _PARSERS: Mapping[str, Callable[[str, object], Any]] = {

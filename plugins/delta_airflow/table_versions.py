@@ -1,4 +1,4 @@
-"""Which versions a table has, from names in its log alone, and how far named work on it has come."""
+"""The latest version of a table, from file names in its log only, and the recorded version of named work."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from delta_core.storage.uri import canonical_table_uri
 def latest_version_from(
     table_uri: str, version: int, *, storage_options: Mapping[str, str] | None = None
 ) -> int | None:
-    """The table's latest version, or None when it is below `version` or there is no table.
+    """The table's latest version; None if it is below `version` or the table does not exist.
 
-    Cost: one listing of the log from `version` on.
+    Costs one listing of the log, starting at `version`.
 
     Raises:
         DeltaError: the store cannot be opened or listed.
@@ -30,16 +30,16 @@ def latest_version_from(
 
 
 def latest_version_in(store: LogStore, version: int) -> int | None:
-    """The same of a table whose store is open.
+    """The same as `latest_version_from`, for a table whose store is open.
 
     Raises:
         DeltaError: the store cannot be listed.
     """
     listed = store.list_directory(LOG_DIRECTORY, start_after=version_prefix(version))
-    found = (LogPath.parse(info.path) for info in listed)
-    # A checkpoint counts, too: the commit it stands for may have been cleaned up.
+    entries = (LogPath.parse(info.path) for info in listed)
+    # A checkpoint counts, too: log cleanup may have deleted the commit of its version.
     kinds = {LogFileKind.COMMIT, *CHECKPOINT_KINDS}
-    return max((entry.version for entry in found if entry and entry.kind in kinds), default=None)
+    return max((entry.version for entry in entries if entry and entry.kind in kinds), default=None)
 
 
 def recorded_version(
@@ -51,16 +51,16 @@ def recorded_version(
 ) -> int | None:
     """The highest `work_version` that operators with this `work_name` have applied to a table.
 
-    Reads the log's newest checkpoint and the commits after it, no list of files.
+    Reads the newest checkpoint and the commits after it, but not the list of files.
 
     Args:
-        table_uri: the table, spelled in any way.
+        table_uri: path or URI of the table, in any spelling.
         work_name: as given to the operator.
         table_id: as given to the operator.
-        storage_options: for the store; a local table takes none of them.
+        storage_options: options of the store. They are ignored for a local table.
 
     Returns:
-        The version; None when there is no table, or none of this work in it.
+        The version; None if the table does not exist or has not recorded this work.
 
     Raises:
         DeltaError: the table cannot be opened.
@@ -71,5 +71,5 @@ def recorded_version(
     except TableNotFoundError:
         return None
     app_id = work_app_id(work_name, TableRef(uri=canonical_table_uri(table_uri), id=table_id))
-    found = snapshot.transactions.get(app_id)
-    return None if found is None else found.version
+    recorded = snapshot.transactions.get(app_id)
+    return None if recorded is None else recorded.version

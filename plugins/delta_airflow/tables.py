@@ -1,4 +1,4 @@
-"""Opening the tables of a connection in a task's own process: its roots are checked, its credentials used."""
+"""Opening tables of a connection in a task's own process, with its allowed roots and its credentials."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ def open_table(
     version: int | None = None,
     allowed_root_uris: Sequence[str] = (),
 ) -> DeltaTable:
-    """A table that the connection may be used for.
+    """Open a table that the connection may be used for.
 
     Args:
         hook: the connection.
         table_uri: absolute path or URI.
-        version: the newest when None.
-        allowed_root_uris: where files of a shallow clone may lie; the connection must allow these, too.
+        version: the version to open; None opens the newest.
+        allowed_root_uris: the locations outside its own root where files of a shallow clone may be. The
+            connection must allow these, too.
 
     Raises:
-        ConfigurationError: the table or a root lies outside the connection's `allowed_roots`.
-        TableNotFoundError, VersionNotFoundError: there is no such table or version.
+        ConfigurationError: the table or a root is outside the connection's `allowed_roots`.
+        TableNotFoundError, VersionNotFoundError: the table or the version does not exist.
     """
     uri = hook.table_uri(table_uri)
     hook.require_allowed({"allowed_root_uris": list(allowed_root_uris)})
@@ -43,7 +44,7 @@ def open_table(
 def open_table_if_there(
     hook: DeltawardHook, table_uri: str, *, version: int | None = None, allowed_root_uris: Sequence[str] = ()
 ) -> DeltaTable | None:
-    """`open_table`, or None where there is no table."""
+    """Open a table as `open_table` does; None if the table does not exist."""
     try:
         return open_table(hook, table_uri, version=version, allowed_root_uris=allowed_root_uris)
     except TableNotFoundError:
@@ -54,8 +55,8 @@ def create_table(hook: DeltawardHook, table_uri: str, schema: Any, **definition:
     """Create an empty table; see `DeltaTable.create`.
 
     Raises:
-        ConfigurationError: the table lies outside the connection's `allowed_roots`.
-        TableExistsError: there is one already.
+        ConfigurationError: the table is outside the connection's `allowed_roots`.
+        TableExistsError: the table already exists.
     """
     uri = hook.table_uri(table_uri)
     created: DeltaTable = _table_class().create(
@@ -65,16 +66,16 @@ def create_table(hook: DeltawardHook, table_uri: str, schema: Any, **definition:
 
 
 def recorded_work(hook: DeltawardHook, table_uri: str, work_name: str) -> int | None:
-    """The highest `work_version` of some named work that a table has recorded; see `recorded_version`.
+    """The highest `work_version` that a table has recorded for a `work_name`; see `recorded_version`.
 
     Raises:
-        ConfigurationError: the table lies outside the connection's `allowed_roots`.
+        ConfigurationError: the table is outside the connection's `allowed_roots`.
     """
     uri = hook.table_uri(table_uri)
     return recorded_version(uri, work_name, storage_options=hook.storage_options(uri))
 
 
 def _table_class() -> type[DeltaTable]:
-    # Loaded here: parsing a DAG imports this module, and opens no table.
-    found: type[DeltaTable] = importlib.import_module("delta_core").DeltaTable
-    return found
+    # Imported here, because parsing a DAG imports this module but opens no table.
+    table_class: type[DeltaTable] = importlib.import_module("delta_core").DeltaTable
+    return table_class

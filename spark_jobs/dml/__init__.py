@@ -1,1 +1,1 @@
-"""Changing rows of a table: MERGE, copy-on-write, by Spark's native expressions."""
+"""MERGE on Spark: copy-on-write, with Spark's native expressions."""

@@ -1,4 +1,4 @@
-"""What a MERGE does with matched rows and with those without a match, as values."""
+"""The clauses of a MERGE, for matched and for unmatched rows."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     Sql = str | Column
-    """Spark SQL text, or a column made of names (`col("s.id")`), not of another DataFrame's columns."""
+    """Spark SQL text, or a column built from names (`col("s.id")`), not from another DataFrame's columns."""
 
 _WORD = re.compile(r"`((?:[^`]|``)+)`|([^\W\d]\w*)")
-# A name begins where none is going on, and a text without an end goes to the end: otherwise each letter of a
-# long one would be a place to begin again at.
+# A name matches only from its first character, and an unterminated string matches to the end of the SQL text.
+# Otherwise the search would restart at each character of a long name or string.
 _QUALIFIER = re.compile(r"(?:(?<!`)`((?:[^`]|``)+)`|(?<!\w)([^\W\d]\w*))\s*\.")
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?$)|\"(?:[^\"\\]|\\.)*(?:\"|\\?$)")
 
 
 class MergeAction(StrEnum):
-    """What a clause does; the `_ALL` actions take every column of the source by name."""
+    """The action of a clause. The `_ALL` actions use every column of the source by name."""
 
     UPDATE = "update"
     UPDATE_ALL = "update_all"
@@ -48,9 +48,10 @@ class MergeClause:
     """One `WHEN ... THEN ...`.
 
     Attributes:
-        action: what is done.
-        condition: only rows for which it is true; null and false leave the row to the next clause.
-        values: target column: expression, for `UPDATE` and `INSERT`.
+        action: the action.
+        condition: the clause applies to rows for which this is true. When it is null or false, the next
+            clause is tried.
+        values: for `UPDATE` and `INSERT`, a map from target columns to expressions.
     """
 
     action: MergeAction
@@ -67,11 +68,11 @@ _ALLOWED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeClauses:
-    """All clauses; in each list the first whose condition is true decides about a row.
+    """All clauses. In each list, the first clause whose condition is true applies to a row.
 
     Raises:
-        ConfigurationError: there is no clause, one that does not belong in its list, one without values,
-            or one after a clause without a condition, which it could never get a row from.
+        ConfigurationError: the merge has no clause, a clause has an action that its list does not allow or
+            lacks values, or a clause follows a clause without a condition and could never apply.
     """
 
     matched: tuple[MergeClause, ...] = ()
@@ -82,7 +83,7 @@ class MergeClauses:
         """Check the clauses."""
         if not (self.matched or self.not_matched or self.not_matched_by_source):
             raise ConfigurationError(
-                "The merge has no clause.", fix="Say what is done with matched rows or with the others."
+                "The merge has no clause.", fix="Add a clause for matched rows or for unmatched rows."
             )
         for name, allowed in _ALLOWED.items():
             _check(name, getattr(self, name), allowed)
@@ -94,10 +95,9 @@ class MergeClauses:
 
     @property
     def allows_many_matches(self) -> bool:
-        """True when it does not matter which of several source rows matches a target row.
+        """True when several source rows may match the same target row.
 
-        That is so when nothing is done with matched rows but to insert the others, and when every matched
-        row is deleted.
+        This holds when the merge only inserts unmatched rows, and when it deletes every matched row.
         """
         every_match_is_deleted = (
             len(self.matched) == 1
@@ -107,7 +107,7 @@ class MergeClauses:
         return self.is_insert_only or every_match_is_deleted
 
     def strings(self) -> Iterator[str]:
-        """Every condition and value as text."""
+        """Every condition and value as SQL text."""
         for clause in (*self.matched, *self.not_matched, *self.not_matched_by_source):
             if clause.condition is not None:
                 yield sql_text(clause.condition)
@@ -116,7 +116,7 @@ class MergeClauses:
 
 
 def conditions(clauses: Sequence[MergeClause]) -> list[str]:
-    """The texts of the conditions that there are."""
+    """The conditions of the clauses as SQL text."""
     return [sql_text(clause.condition) for clause in clauses if clause.condition is not None]
 
 
@@ -134,7 +134,7 @@ def clauses_from_json(params: Mapping[str, Any]) -> MergeClauses:
                 condition=item.get("condition"),
                 values=None
                 if item.get(values) is None
-                else {key: str(text) for key, text in item[values].items()},
+                else {key: str(sql) for key, sql in item[values].items()},
             )
             for item in params.get(name) or ()
         )
@@ -147,7 +147,7 @@ def clauses_from_json(params: Mapping[str, Any]) -> MergeClauses:
 
 
 def merge_parameters(on: Sql, clauses: MergeClauses) -> dict[str, Any]:
-    """`commitInfo.operationParameters`, named as delta-spark names them."""
+    """`commitInfo.operationParameters` with delta-spark's names."""
 
     def described(items: Sequence[MergeClause]) -> list[dict[str, str]]:
         return [
@@ -167,35 +167,35 @@ def merge_parameters(on: Sql, clauses: MergeClauses) -> dict[str, Any]:
 
 
 def sql_text(value: Sql) -> str:
-    """The text of a condition or value; of a column, what Spark prints for it."""
+    """A condition or value as SQL text; for a column, Spark's string representation."""
     if isinstance(value, str):
         return value
     return re.sub(r"^Column<'(.*)'>$", r"\1", str(value), flags=re.DOTALL)
 
 
 def words(strings: Sequence[str]) -> set[str]:
-    """Every name that SQL texts could mention, in lower case; more than they do mention is possible."""
-    found = set()
-    for text in strings:
-        for quoted, plain in _WORD.findall(_STRING.sub(" ", text)):
-            found.add((quoted.replace("``", "`") or plain).casefold())
-    return found
+    """A superset of the names in SQL expressions, in lower case."""
+    names = set()
+    for sql in strings:
+        for quoted, plain in _WORD.findall(_STRING.sub(" ", sql)):
+            names.add((quoted.replace("``", "`") or plain).casefold())
+    return names
 
 
 def qualifiers(strings: Sequence[str]) -> list[str]:
-    """Every name that stands before a dot in SQL texts, in order of appearance."""
-    found: dict[str, None] = {}
-    for text in strings:
-        for quoted, plain in _QUALIFIER.findall(_STRING.sub(" ", text)):
-            found.setdefault(quoted.replace("``", "`") or plain)
-    return list(found)
+    """Every name before a dot in SQL expressions, in order of appearance."""
+    names: dict[str, None] = {}
+    for sql in strings:
+        for quoted, plain in _QUALIFIER.findall(_STRING.sub(" ", sql)):
+            names.setdefault(quoted.replace("``", "`") or plain)
+    return list(names)
 
 
 def _check(name: str, clauses: Sequence[MergeClause], allowed: Sequence[MergeAction]) -> None:
     for index, clause in enumerate(clauses):
         if clause.action not in allowed:
             raise ConfigurationError(
-                f"{clause.action.value!r} is no action for {name} rows.",
+                f"The action {clause.action.value!r} is not allowed for {name} rows.",
                 fix=f"Choose {', '.join(action.value for action in allowed)}.",
             )
         needs_values = clause.action in (MergeAction.UPDATE, MergeAction.INSERT)
@@ -207,6 +207,6 @@ def _check(name: str, clauses: Sequence[MergeClause], allowed: Sequence[MergeAct
             )
         if clause.condition is None and index < len(clauses) - 1:
             raise ConfigurationError(
-                f"The {name} clause {index + 1} has no condition, so the clauses after it get no row.",
-                fix="Only the last clause of a list may leave its condition out.",
+                f"The {name} clause {index + 1} has no condition, so the later clauses can never apply.",
+                fix="Add a condition to every clause of the list except the last.",
             )

@@ -1,4 +1,4 @@
-"""The commit of a MERGE: files out, files in, what was read, and the files deleted when it fails."""
+"""The commit of a MERGE: removed and added files, the read set, and the clean-up when it fails."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ OPERATION = "MERGE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
-    """What the commit does to the table and what that rests on.
+    """The changes of the commit and its read set.
 
     Attributes:
-        removed: files (LIVE_FILE_SCHEMA) that go.
-        added: files that were written, every one of them by this statement.
-        read: files (LIVE_FILE_SCHEMA) whose rows were looked at.
-        predicate: what every row satisfies that the outcome rests on.
+        removed: files (LIVE_FILE_SCHEMA) that the commit removes.
+        added: files that the commit adds; this statement wrote all of them.
+        read: files (LIVE_FILE_SCHEMA) whose rows were read.
+        predicate: a predicate that holds for every row that the outcome depends on.
         definition: protocol and metadata actions.
     """
 
@@ -58,11 +58,11 @@ def commit_change(
     clock: Clock,
     known_at_ms: int,
 ) -> Committed:
-    """Commit, or delete the written files and raise; they stay when the commit's fate is unknown.
+    """Commit, or delete the written files and raise. The files are kept when the commit's state is unknown.
 
     Raises:
-        ConcurrentModificationError: another writer changed what was read.
-        CommitStateUnknownError: a commit may name the files.
+        ConcurrentModificationError: another writer changed the files or rows that were read.
+        CommitStateUnknownError: a commit may refer to the files.
     """
     owned = OwnedFiles(store=snapshot.store).with_data(change.added)
     try:
@@ -85,7 +85,7 @@ def commit_change(
         transaction.set_metrics(metrics)
         transaction.prepare()
     except DeltaError as error:
-        # Nothing was sent to the log yet, so nothing there can name the files.
+        # No commit was written yet, so the log cannot refer to the files.
         owned.discard(Rejected(error=error))
         raise
     result = commit_and_checkpoint(transaction)
@@ -95,18 +95,18 @@ def commit_change(
 
 
 def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
-    """Rows in files, by their statistics; a file without any is asked for its footer."""
+    """The number of rows in files, from their statistics, or else from their Parquet footers."""
     return sum(_rows_of(snapshot, add) for add in add_actions(files, data_change=True))
 
 
 def _rows_of(snapshot: Snapshot, add: AddFile) -> int:
-    known = num_records(add)
-    if known is not None:
-        return known
+    recorded = num_records(add)
+    if recorded is not None:
+        return recorded
     with snapshot.store.open_input(resolve_data_path(add.path, root_uri=snapshot.store.uri)) as source:
         return int(pq.read_metadata(source).num_rows)
 
 
 def total_bytes(adds: Iterable[AddFile]) -> int:
-    """Size of written files."""
+    """The total size of written files."""
     return sum(add.size_bytes for add in adds)

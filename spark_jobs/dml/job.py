@@ -43,7 +43,7 @@ def _clauses(values: str | None, *actions: MergeAction) -> dict[str, Any]:
         properties[values] = {"type": ["object", "null"], "description": "column: Spark SQL expression"}
     return {
         "type": "array",
-        "description": "the first clause whose condition is true decides about a row",
+        "description": "the first clause whose condition is true applies to a row",
         "items": {
             "type": "object",
             "required": ["action"],
@@ -60,8 +60,8 @@ MERGE_SCHEMA: Final = {
     "properties": {
         "source": SOURCE_SCHEMA,
         "on": {"type": "string", "minLength": 1, "description": "Spark SQL condition, such as t.id = s.id"},
-        "target_alias": {"type": "string", "minLength": 1, "description": "of the table; default t"},
-        "source_alias": {"type": "string", "minLength": 1, "description": "of the source; default s"},
+        "target_alias": {"type": "string", "minLength": 1, "description": "alias of the table; default t"},
+        "source_alias": {"type": "string", "minLength": 1, "description": "alias of the source; default s"},
         "matched": _clauses("set", MergeAction.UPDATE, MergeAction.UPDATE_ALL, MergeAction.DELETE),
         "not_matched": _clauses("values", MergeAction.INSERT, MergeAction.INSERT_ALL),
         "not_matched_by_source": _clauses("set", MergeAction.UPDATE, MergeAction.DELETE),
@@ -76,10 +76,10 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
     """Merge the source's rows into the table as one commit.
 
     Returns:
-        The result; a failed one with `output["drift"]` when the source drifted from its contract.
+        The result. It has failed, with `output["drift"]`, when the source violates its contract.
 
     Raises:
-        InvalidJobSpecError: the clauses make no merge.
+        InvalidJobSpecError: the clauses are not valid.
         DeltaError: see `merge_into`.
     """
     params = spec.params
@@ -100,7 +100,7 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
         show_rows=contract.show_rows,
     )
     rows = deduplicated(spark, rows, parse_deduplicate(params.get("deduplicate")), table=snapshot)
-    # The source may well have other columns than the table: the contract alone says what it must have.
+    # The source may have other columns than the table, so only the contract defines its columns.
     batch = fit_to_contract(rows, contract, table=None, merge_schema=merge_schema)
     if batch.report is not None and not batch.report.allowed:
         return context.failed(spec, drift_error(batch.report), output=batch.output())
@@ -125,7 +125,7 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
             clock=context.clock,
         )
     except JobFailedError as error:
-        # What Spark says of a file's row may quote it.
+        # Spark's error message may quote a row of a file.
         raise error if contract.show_rows else without_rows(error) from None
 
 

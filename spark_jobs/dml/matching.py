@@ -1,7 +1,7 @@
-"""The first phase of a MERGE: which rows match, what becomes of them, which files they are in.
+"""The first phase of a MERGE: the matching rows, the clause for each, and the files that contain them.
 
-The condition and the matched clauses' conditions are decided here, once, on the columns that they name;
-the second phase finds the rows again by file and position.
+This phase evaluates the merge condition and the conditions of the matched clauses, once, and reads only the
+columns that these name. The second phase finds the rows again by file and position.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from spark_jobs.dml.clauses import Sql
 
 BROADCAST_BYTES = 64 << 20
-"""A side that is smaller goes to every task; a larger one is left to Spark's own choice of join."""
+"""The limit for broadcasting one side of a join. Above it, Spark chooses the kind of join."""
 
 SHOWN_KEYS = 5
 
 
 @dataclass(slots=True, kw_only=True)
 class Matches:
-    """What the first phase found.
+    """The result of the first phase.
 
     Attributes:
-        pairs: (source row, file, position, action) of every match; kept in memory or on disk.
-        number: how many.
-        touched: keys of the files with a row that changes.
-        counts: for `matched` and `not_matched_by_source`, rows by the clause that takes them.
+        pairs: (source row, file, position, action) of every match, persisted in memory or on disk.
+        number: the number of matches.
+        touched: keys of the files that contain a changed row.
+        counts: for `matched` and `not_matched_by_source`, the number of rows per clause.
     """
 
     pairs: DataFrame
@@ -48,7 +48,7 @@ class Matches:
     )
 
     def rows(self, section: str, clauses: Sequence[MergeClause], kind: str) -> int:
-        """How many rows of a section an action of this kind takes."""
+        """The number of rows of a section to which an action of this kind applies."""
         found = self.counts[section]
         return sum(found.get(index, 0) for index, c in enumerate(clauses) if c.action.kind == kind)
 
@@ -67,7 +67,7 @@ def find_matches(
     """Join the source with the target's key columns. The caller unpersists `pairs`.
 
     Raises:
-        MergeDuplicateMatchError: several source rows match one target row, and it matters which.
+        MergeDuplicateMatchError: several source rows match one target row, and the clauses do not allow it.
         pyspark.errors.PySparkException: Spark failed.
     """
     from pyspark.sql import functions as fn
@@ -103,7 +103,7 @@ def find_matches(
 
 
 def chosen_clause(clauses: Sequence[MergeClause]) -> Column:
-    """The number of the first clause whose condition is true, null for none."""
+    """The index of the first clause whose condition is true, or else null."""
     from pyspark.sql import functions as fn
 
     chosen = None
@@ -149,8 +149,8 @@ def _count_unmatched(
 ) -> None:
     from pyspark.sql import functions as fn
 
-    alone = rows.join(keys, as_column(on), "left_anti")
-    chosen = alone.select(names.file, chosen_clause(clauses).alias(names.action))
+    unmatched = rows.join(keys, as_column(on), "left_anti")
+    chosen = unmatched.select(names.file, chosen_clause(clauses).alias(names.action))
     found = chosen.where(fn.col(names.action).isNotNull()).groupBy(names.file, names.action).count()
     counts = matches.counts["not_matched_by_source"]
     for row in found.toArrow().to_pylist():
@@ -159,15 +159,15 @@ def _count_unmatched(
 
 
 def unmatched_source(source: MergeSource, matches: Matches, clauses: MergeClauses, names: Names) -> DataFrame:
-    """The source rows that a `not matched` clause inserts, with the clause's number in `names.action`."""
+    """The source rows that a `not matched` clause inserts, with the clause's index in `names.action`."""
     from pyspark.sql import functions as fn
 
     rows = source.frame
     if matches.number:
-        known = matches.pairs.select(names.row)
+        matched_rows = matches.pairs.select(names.row)
         if matches.number * 16 <= BROADCAST_BYTES:
-            known = fn.broadcast(known)
-        rows = rows.join(known, names.row, "left_anti").alias(source.alias)
+            matched_rows = fn.broadcast(matched_rows)
+        rows = rows.join(matched_rows, names.row, "left_anti").alias(source.alias)
     chosen = rows.withColumn(names.action, chosen_clause(clauses.not_matched))
     return chosen.where(fn.col(names.action).isNotNull())
 
@@ -175,36 +175,38 @@ def unmatched_source(source: MergeSource, matches: Matches, clauses: MergeClause
 def _duplicate_error(
     pairs: DataFrame, source: MergeSource, on: Sql, names: Names
 ) -> MergeDuplicateMatchError:
-    """The error, with keys of some source rows that match the same target row."""
+    """The error, with the keys of some source rows that match the same target row."""
     from pyspark.sql import functions as fn
 
     columns = _needed(source, [sql_text(on)])
     places = [names.file, names.position]
-    twice = pairs.groupBy(*places).agg(fn.min(names.row).alias(names.row), fn.count("*").alias("n"))
-    some = twice.where("n > 1").select(names.row, "n").limit(SHOWN_KEYS)
+    ambiguous = pairs.groupBy(*places).agg(fn.min(names.row).alias(names.row), fn.count("*").alias("n"))
+    sample = ambiguous.where("n > 1").select(names.row, "n").limit(SHOWN_KEYS)
     found: list[dict[str, Any]] = (
-        source.frame.join(fn.broadcast(some), names.row)
+        source.frame.join(fn.broadcast(sample), names.row)
         .select("n", *[quoted(name) for name in columns])
         .toArrow()
         .to_pylist()
     )
     shown = []
     for row in found:
-        many = row.pop("n")
-        shown.append(f"{', '.join(f'{name}={value}' for name, value in row.items())} ({many} source rows)")
+        source_rows = row.pop("n")
+        shown.append(
+            f"{', '.join(f'{name}={value}' for name, value in row.items())} ({source_rows} source rows)"
+        )
     return MergeDuplicateMatchError(
-        "Several source rows match the same target row, and the merge cannot tell which one counts.",
-        cause=f"Keys with more than one source row: {'; '.join(sorted(shown))}",
-        fix="Keep one source row for each key (deduplicate), or narrow the condition; nothing was written",
+        "Several source rows match the same target row, so the result of the merge is ambiguous.",
+        cause=f"Keys with more than one source row: {'; '.join(sorted(shown))}.",
+        fix="Keep one source row for each key (deduplicate), or narrow the condition. Nothing was written.",
     )
 
 
 def _needed(source: MergeSource, strings: Sequence[str]) -> list[str]:
-    """The source's columns that the texts may name."""
+    """The source's columns that the SQL expressions may mention."""
     mentioned = words(strings)
     return [name for name in source.columns if name.casefold() in mentioned]
 
 
 def deleting(clauses: Sequence[MergeClause]) -> list[int]:
-    """The numbers of the clauses that delete."""
+    """The indexes of the DELETE clauses."""
     return [index for index, clause in enumerate(clauses) if clause.action is MergeAction.DELETE]

@@ -1,7 +1,8 @@
 """MERGE into a table, copy-on-write: one commit that updates, deletes and inserts rows.
 
-Phase one joins the source with the key columns of the files that can match, and decides about every row.
-Phase two writes the touched files' rows and the new ones in one Spark job. Both read the same kept source.
+Phase one joins the source with the key columns of the files that can match, and chooses a clause for each
+row. Phase two writes the rows of the touched files and the new rows in one Spark job. Both phases read the
+same persisted source.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, assignments, evolved_schema
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.schema import to_spark
-from spark_jobs.sql_meaning import SqlMeaning
+from spark_jobs.sql_meaning import SqlSemantics
 from spark_jobs.writer.checks import Check, partition_name_checks, table_checks, with_checks
 from spark_jobs.writer.columns import with_partition_strings
 from spark_jobs.writer.commits import record_commit
@@ -63,15 +64,15 @@ KIND = "merge"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRequest:
-    """What is merged how.
+    """The parameters of a merge.
 
     Attributes:
-        on: the condition; null is no match.
-        target_alias: what the condition and the clauses call the table.
-        source_alias: what they call the source; None takes the alias that the DataFrame has.
-        merge_schema: the source may bring columns that the table does not have.
-        source_checks: what every source row must satisfy.
-        show_rows: whether an error may show the row that it is about.
+        on: the condition. A null result is not a match.
+        target_alias: the table's alias in the condition and the clauses.
+        source_alias: the source's alias; None takes the DataFrame's alias.
+        merge_schema: whether the source may add columns to the table.
+        source_checks: checks that every source row must pass.
+        show_rows: whether an error may show the row that caused it.
     """
 
     on: Sql
@@ -88,7 +89,7 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """Everything that is known before a data file is read."""
+    """The plan of the merge, made before any data file of the table is read."""
 
     source_alias: str
     change: MetadataUpdate
@@ -110,25 +111,25 @@ def merge_into(
 ) -> JobResult:
     """Merge a DataFrame's rows into the newest version of a table.
 
-    `before_commit` may raise: then nothing is committed and the files are deleted.
+    `before_commit` may raise. Then nothing is committed and the written files are deleted.
 
     Returns:
         A successful result; `output["metrics"]` has the operation's metrics, named as in delta-spark.
 
     Raises:
-        MergeDuplicateMatchError: several source rows match one target row, and it matters which.
-        SchemaMismatchError, ConstraintViolationError, ConfigurationError: nothing is left behind.
-        ConcurrentModificationError: another writer changed what the merge read; nothing is left behind.
-        CommitStateUnknownError: the files are kept, since a commit may name them.
+        MergeDuplicateMatchError: several source rows match one target row, and the clauses do not allow it.
+        SchemaMismatchError, ConstraintViolationError, ConfigurationError: no written file remains.
+        ConcurrentModificationError: another writer changed the read set; no written file remains.
+        CommitStateUnknownError: the written files are kept, because a commit may refer to them.
         JobFailedError: Spark failed.
     """
     began, known_at_ms = clock.monotonic_seconds(), clock.now_ms()
     if already_applied(snapshot, request.properties.txn) is not None:
-        return _result(request, snapshot.version, snapshot.version, already=True)
+        return _result(request, snapshot.version, snapshot.version, was_applied=True)
     _require_mergeable(snapshot, request.clauses)
     names = Names()
     plan = _plan(frame, snapshot, request, names, clock)
-    materialised = clock.monotonic_seconds()
+    source_read = clock.monotonic_seconds()
     spark = frame.sparkSession
     candidates = TargetFiles.of(snapshot, Scan(snapshot, predicate=plan.read_predicate).files())
     reporter.emit("rows.comparing", total=len(candidates), source_rows=plan.source.rows)
@@ -157,8 +158,8 @@ def merge_into(
         written = clock.monotonic_seconds()
         metrics = _metrics(snapshot, request.clauses, plan.source, touched, matches, adds)
         metrics |= {
-            "materializeSourceTimeMs": _ms(materialised - began),
-            "scanTimeMs": _ms(scanned - materialised),
+            "materializeSourceTimeMs": _ms(source_read - began),
+            "scanTimeMs": _ms(scanned - source_read),
             "rewriteTimeMs": _ms(written - scanned),
             "executionTimeMs": _ms(written - began),
         }
@@ -186,13 +187,13 @@ def merge_into(
             known_at_ms=known_at_ms,
         )
     finally:
-        # The commit has deleted the files when, and only when, no version can name them.
+        # The commit deletes the written files if and only if no version can refer to them.
         remove_empty_directories(snapshot.store, prefix)
     reporter.emit("commit.after", version=committed.version)
     if committed.already_applied:
-        # The twin that won has its own files; these are nobody's.
+        # The winning commit of the same work has other files, so no version refers to these.
         discard_prefix(snapshot.store, prefix)
-        return _result(request, snapshot.version, committed.version, already=True)
+        return _result(request, snapshot.version, committed.version, was_applied=True)
     record_commit(snapshot.store.uri, committed.version)
     result = _result(request, snapshot.version, committed.version)
     return replace(
@@ -210,20 +211,20 @@ def merge_into(
 
 
 def _touched(candidates: TargetFiles, matches: Matches) -> TargetFiles:
-    """The files with rows to change. Raises JobFailedError for one that Spark calls otherwise than we do."""
+    """The files with rows to change. Raises JobFailedError when Spark reports an unknown file name."""
     unknown = matches.touched - set(candidates.keys)
     if unknown:
         matches.pairs.unpersist()
         raise JobFailedError(
-            f"Spark found rows to change in {sorted(unknown)[0]!r}, which is none of the table's files.",
-            cause="Spark spells the file's name in another way than it is expected to",
-            fix="Report the name; nothing was written",
+            f"Spark found rows to change in {sorted(unknown)[0]!r}, which is not a file of the table.",
+            cause="Spark encodes the file name in an unexpected way.",
+            fix="Report the file name as a bug of deltaward. Nothing was written.",
         )
     return candidates.select(matches.touched)
 
 
 def _require_mergeable(snapshot: Snapshot, clauses: MergeClauses) -> None:
-    """Refuse before any work what the commit would refuse after it."""
+    """Refuse early a merge that the commit would refuse."""
     snapshot.require_readable(operation="merge into the table")
     snapshot.require_writable(writer_kind=WriterKind.MERGE, operation="merge into the table")
     if snapshot.properties.append_only and not clauses.is_insert_only:
@@ -235,7 +236,7 @@ def _require_mergeable(snapshot: Snapshot, clauses: MergeClauses) -> None:
 
 
 def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Names, clock: Clock) -> _Plan:
-    """Check everything that can be checked without data, then read the source."""
+    """Run all checks that need no data, then read the source."""
     clauses, target_alias = request.clauses, request.target_alias
     schema = checked_columns(frame)
     alias = request.source_alias
@@ -244,13 +245,13 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
         alias = find_alias(frame, strings, target_alias=target_alias) or f"{names.row}_source"
     if alias.casefold() == target_alias.casefold():
         raise ConfigurationError(
-            f"Table and source are both called {alias!r}.", fix="Give one of them another alias."
+            f"The table and the source have the same alias {alias!r}.", fix="Give one of them another alias."
         )
     table = snapshot.schema
-    wanted = evolved_schema(table, schema, clauses) if request.merge_schema else table
+    evolved = evolved_schema(table, schema, clauses) if request.merge_schema else table
     change = plan_metadata_update(
         snapshot,
-        data_schema=wanted,
+        data_schema=evolved,
         definition=TableDefinition(merge_schema=request.merge_schema),
         now_ms=clock.now_ms(),
     )
@@ -263,7 +264,7 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
     )
     empty = frame.sparkSession.createDataFrame([], to_spark(table)).alias(target_alias)
     require_deterministic(empty, frame.alias(alias), as_column(request.on))
-    meaning = SqlMeaning.of(frame.sparkSession)
+    meaning = SqlSemantics.of(frame.sparkSession)
     facts = match_facts(
         sql_text(request.on),
         target=table,
@@ -304,7 +305,7 @@ def _write(
     prefix: str,
     reporter: ProgressReporter,
 ) -> list[AddFile]:
-    """Write what the touched files become and what is inserted; the files' actions."""
+    """Write the new rows of the touched files and the inserted rows. Returns the files' `add` actions."""
     store, change = snapshot.store, plan.change
     token = ViolationToken()
     checks = [
@@ -356,7 +357,8 @@ def _write(
         )
         for path in empty:
             store.delete(path)
-        # Spark's tasks do not flush what they write; a commit must not outlive its files in a power cut.
+        # Spark's tasks do not sync their files to disk. After a power cut, the commit must not refer to lost
+        # files.
         store.persist([file.path for file in files if file.path not in empty])
     except BaseException:
         discard_prefix(store, prefix)
@@ -372,7 +374,7 @@ def _metrics(
     matches: Matches,
     adds: Sequence[AddFile],
 ) -> dict[str, int]:
-    """The operation's metrics by delta-spark's names; times are added by the caller."""
+    """The operation's metrics with delta-spark's names. The caller adds the times."""
 
     def rows(section: str, kind: str) -> int:
         return matches.rows(section, getattr(clauses, section), kind)
@@ -411,13 +413,15 @@ def _ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _result(request: MergeRequest, version_from: int, version_to: int, *, already: bool = False) -> JobResult:
+def _result(
+    request: MergeRequest, version_from: int, version_to: int, *, was_applied: bool = False
+) -> JobResult:
     return JobResult(
         job_id=request.job_id,
         kind=KIND,
         status=JobStatus.SUCCEEDED,
         version_from=version_from,
         version_to=version_to,
-        commits=() if already else (version_to,),
-        already_applied=already,
+        commits=() if was_applied else (version_to,),
+        already_applied=was_applied,
     )

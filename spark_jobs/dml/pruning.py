@@ -1,4 +1,4 @@
-"""Which files of the target a MERGE can touch: from its condition and from what keys the source has."""
+"""File pruning of a MERGE: the target files that can match, from the condition and the source's keys."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ from delta_core.schema.types import (
     StructType,
 )
 from spark_jobs.dml.clauses import MergeClause, sql_text
-from spark_jobs.sql_meaning import SqlMeaning
+from spark_jobs.sql_meaning import SqlSemantics
 
-# Floating-point keys are left out: NaN and the two zeros are not ordered the same everywhere.
+# Floating-point keys are excluded, because engines order NaN and the two zeros differently.
 _ORDERED = (BYTE, SHORT, INTEGER, LONG, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
@@ -63,11 +63,11 @@ class KeyEquality:
     """`target = source`, one of the terms that must hold for a match.
 
     Attributes:
-        target: over the target's columns.
-        source: over the source's columns.
-        data_type: of the source's side.
-        lists: whether the source's values are worth listing one by one: the target's side is made of
-            partition columns, whose values a range describes badly.
+        target: the expression over the target's columns.
+        source: the expression over the source's columns.
+        data_type: the type of the source expression.
+        lists: whether to list the source's values one by one. True when the target expression has only
+            partition columns, for which a range of values prunes badly.
     """
 
     target: Expression
@@ -78,11 +78,11 @@ class KeyEquality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchFacts:
-    """What must hold for a target row to match any source row.
+    """Conditions that a target row must satisfy to match any source row.
 
     Attributes:
-        target_only: terms over the target alone.
-        equalities: terms that tie the target to values that the source has.
+        target_only: terms over the target's columns only.
+        equalities: terms that compare the target with values of the source.
     """
 
     target_only: tuple[Expression, ...] = ()
@@ -91,7 +91,7 @@ class MatchFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValues:
-    """The values of one equality's source side: a list of all of them, or their bounds."""
+    """The source's values of one equality: all values as a list, or their minimum and maximum."""
 
     low: Any = None
     high: Any = None
@@ -106,15 +106,15 @@ def match_facts(
     target_alias: str,
     source_alias: str,
     partition_columns: Sequence[str],
-    meaning: SqlMeaning,
+    meaning: SqlSemantics,
 ) -> MatchFacts:
-    """The condition's terms that say something about the target's files.
+    """The terms of the condition that can prune files of the target.
 
-    Spark decides what matches, as its session's settings say: its time zone, its ANSI mode. Terms of which
-    delta_core may make something else say nothing.
+    Spark evaluates the matches with its session's settings, such as time zone and ANSI mode. Terms that
+    delta_core may evaluate differently are not used.
 
-    A condition that is not understood, such as one with functions outside delta_core's list, says nothing:
-    the merge then looks at every file.
+    A condition that delta_core cannot parse, such as one with unsupported functions, prunes nothing: the
+    merge then reads every file.
     """
     both = StructType(
         (
@@ -128,13 +128,13 @@ def match_facts(
         predicate = parse_predicate(on, both)
     except ExpressionError:
         return MatchFacts()
-    alone, equalities = [], []
+    target_only, equalities = [], []
     for term in split_conjuncts(predicate):
         if not meaning.agrees(term, both):
             continue
         sides = referenced_names(term)
         if sides == {target_alias}:
-            alone.append(_without_alias(term))
+            target_only.append(_without_alias(term))
         elif isinstance(term, Comparison) and term.operator == ComparisonOperator.EQ:
             left, right = term.left, term.right
             if referenced_names(left) == {source_alias}:
@@ -153,7 +153,7 @@ def match_facts(
                         lists=names <= set(partition_columns),
                     )
                 )
-    return MatchFacts(target_only=tuple(alone), equalities=tuple(equalities))
+    return MatchFacts(target_only=tuple(target_only), equalities=tuple(equalities))
 
 
 def target_predicate(
@@ -163,53 +163,53 @@ def target_predicate(
     source_rows: int,
     schema: StructType,
 ) -> Expression:
-    """What every target row that matches a source row satisfies; TRUE when nothing is known.
+    """A predicate that holds for every target row that matches a source row; TRUE when nothing is known.
 
     Args:
-        facts: of the condition.
-        values: for each equality the source's values; null keys are not among them, they match nothing.
-        source_rows: rows in the source; without any, nothing matches.
-        schema: the target's.
+        facts: the terms of the condition.
+        values: the source's values for each equality, without nulls, because null keys match nothing.
+        source_rows: the number of source rows. An empty source matches nothing.
+        schema: the target's schema.
     """
     if source_rows == 0:
         return FALSE
     terms = list(facts.target_only)
-    for equality, known in zip(facts.equalities, values, strict=True):
-        if known.listed is not None:
-            if not known.listed:
+    for equality, key_values in zip(facts.equalities, values, strict=True):
+        if key_values.listed is not None:
+            if not key_values.listed:
                 return FALSE
-            literals = tuple(Literal(value, equality.data_type) for value in known.listed)
+            literals = tuple(Literal(value, equality.data_type) for value in key_values.listed)
             terms.append(In(equality.target, literals))
-        elif known.low is None:
+        elif key_values.low is None:
             return FALSE
         else:
-            low, high = (Literal(side, equality.data_type) for side in (known.low, known.high))
+            low, high = (Literal(side, equality.data_type) for side in (key_values.low, key_values.high))
             terms.append(Comparison(ComparisonOperator.GE, equality.target, low))
             terms.append(Comparison(ComparisonOperator.LE, equality.target, high))
     return resolve_predicate(conjunction(terms), schema)
 
 
 def by_source_predicate(
-    clauses: Sequence[MergeClause], *, target: StructType, target_alias: str, meaning: SqlMeaning
+    clauses: Sequence[MergeClause], *, target: StructType, target_alias: str, meaning: SqlSemantics
 ) -> Expression:
-    """What every target row satisfies that a `not matched by source` clause can change.
+    """A predicate that holds for every target row that a `not matched by source` clause can change.
 
-    TRUE when a clause has no condition, or one that is not understood, or one of which the session may make
-    something else than delta_core.
+    TRUE when a clause has no condition, or when delta_core cannot parse the condition or may evaluate it
+    differently than the session.
     """
     aliased = StructType((StructField(name=target_alias, data_type=target),))
     terms: list[Expression] = []
     for clause in clauses:
         if clause.condition is None:
             return TRUE
-        text = sql_text(clause.condition)
-        if not meaning.reads(text):
+        sql = sql_text(clause.condition)
+        if not meaning.reads(sql):
             return TRUE
         try:
-            terms.append(_without_alias(parse_predicate(text, aliased)))
+            terms.append(_without_alias(parse_predicate(sql, aliased)))
         except ExpressionError:
             try:
-                terms.append(parse_predicate(text, target))
+                terms.append(parse_predicate(sql, target))
             except ExpressionError:
                 return TRUE
         if not meaning.agrees(terms[-1], target):
@@ -218,13 +218,13 @@ def by_source_predicate(
 
 
 def listed_values(column: pa.ChunkedArray) -> tuple[Any, ...] | None:
-    """The distinct values but null, or None when there are too many to list."""
-    found = column.unique().drop_null().to_pylist()
-    return None if len(found) > MAX_LISTED_VALUES else tuple(found)
+    """The distinct values without null, or None when there are too many to list."""
+    distinct = column.unique().drop_null().to_pylist()
+    return None if len(distinct) > MAX_LISTED_VALUES else tuple(distinct)
 
 
 def _without_alias(expression: Expression) -> Expression:
-    """The expression with the alias taken off its columns."""
+    """The expression with the alias removed from its columns."""
     match expression:
         case Column(path):
             return Column(path[1:])

@@ -1,4 +1,4 @@
-"""The second phase of a MERGE: the rows of touched files as they become, and the inserted ones."""
+"""The second phase of a MERGE: the new rows of the touched files, and the inserted rows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from spark_jobs.dml.clauses import Sql
 
 ROWS_PER_TASK = 500_000
-"""Inserted rows are gathered to tasks of about this many, so that few small files come of them."""
+"""The number of inserted rows per task, so that the tasks write few small files."""
 
 
-_PLACE_BYTES = 120
+_POSITION_BYTES = 120
 
 
 def merged_rows(
@@ -39,9 +39,9 @@ def merged_rows(
     names: Names,
     caster: Caster,
 ) -> DataFrame | None:
-    """Everything that is written: kept and changed rows of the touched files, then new rows.
+    """All rows to write: unchanged and changed rows of the touched files, then inserted rows.
 
-    None when no file is touched and there is no clause that inserts.
+    None when no file is touched and no clause inserts rows.
     """
     parts = []
     if len(touched):
@@ -82,12 +82,12 @@ def _rewritten(
     from pyspark.sql import functions as fn
 
     rows = touched.scan(spark, names)
-    rows = rows.withColumn(names.key, _place_key(names)).alias(target_alias)
-    same = _same_place(names)
+    rows = rows.withColumn(names.key, _position_key(names)).alias(target_alias)
+    same = _same_position(names)
     by_source = clauses.not_matched_by_source
     if by_source:
-        joined, by_source_values = _decided_by_source(
-            rows.join(_places(matches, clauses, names), same, "left"),
+        joined, by_source_values = _with_by_source_actions(
+            rows.join(_matched_positions(matches, clauses, names), same, "left"),
             clauses,
             values,
             schema=schema,
@@ -95,30 +95,30 @@ def _rewritten(
             caster=caster,
         )
         if _updates(clauses):
-            there = _small(source.frame, _bytes(source, source.rows))
+            source_rows = _broadcast_if_small(source.frame, _bytes(source, source.rows))
             joined = joined.join(
-                there.alias(source.alias), fn.col(f"{names.row}_s") == fn.col(names.row), "left"
+                source_rows.alias(source.alias), fn.col(f"{names.row}_s") == fn.col(names.row), "left"
             )
     else:
         changes = _changes(source, matches, clauses, names)
         joined, by_source_values = rows.join(changes.alias(source.alias), same, "left"), []
-    every = [
+    all_clauses = [
         *zip([clause.action for clause in clauses.matched], values.matched, strict=True),
         *zip([clause.action for clause in by_source], by_source_values, strict=True),
     ]
     action = fn.col(names.action)
-    deletes = [index for index, (kind, _) in enumerate(every) if kind is MergeAction.DELETE]
+    deletes = [index for index, (kind, _) in enumerate(all_clauses) if kind is MergeAction.DELETE]
     if deletes:
         joined = joined.where(action.isNull() | ~action.isin(deletes))
     columns = []
     for field in schema:
-        kept = _kept_column(touched, field.name, schema, target_alias)
-        value = by_clause(action, joined, field, every, otherwise=kept, caster=caster)
+        kept = _unchanged_column(touched, field.name, schema, target_alias)
+        value = by_clause(action, joined, field, all_clauses, otherwise=kept, caster=caster)
         columns.append(value.alias(field.name))
     return joined.select(*columns)
 
 
-def _decided_by_source(
+def _with_by_source_actions(
     joined: DataFrame,
     clauses: MergeClauses,
     values: Assignments,
@@ -129,13 +129,14 @@ def _decided_by_source(
 ) -> tuple[DataFrame, list[Mapping[str, Sql]]]:
     """The rows with the action and the values of the `not matched by source` clauses.
 
-    These may name the target's columns without its alias, so this comes before the source's columns do.
+    These clauses may name the target's columns without the alias, so they are evaluated before the join adds
+    the source's columns.
     """
     from pyspark.sql import functions as fn
 
     first = len(clauses.matched)
-    alone = chosen_clause(clauses.not_matched_by_source) + fn.lit(first)
-    action = fn.when(fn.col(names.matched).isNull(), alone).otherwise(fn.col(names.action))
+    by_source_action = chosen_clause(clauses.not_matched_by_source) + fn.lit(first)
+    action = fn.when(fn.col(names.matched).isNull(), by_source_action).otherwise(fn.col(names.action))
     joined = joined.withColumn(names.action, action)
     found: list[Mapping[str, Sql]] = []
     for index, given in enumerate(values.not_matched_by_source, first):
@@ -151,42 +152,46 @@ def _decided_by_source(
     return joined, found
 
 
-def _places(matches: Matches, clauses: MergeClauses, names: Names) -> DataFrame:
-    """One row for each matched place: its action and, where a clause needs it, its source row."""
+def _matched_positions(matches: Matches, clauses: MergeClauses, names: Names) -> DataFrame:
+    """One row per matched position: its action and, when a clause needs it, its source row."""
     from pyspark.sql import functions as fn
 
-    columns = _place_columns(names)
+    columns = _position_columns(names)
     if _updates(clauses):
         frame = matches.pairs.select(*columns, fn.col(names.row).alias(f"{names.row}_s"))
     else:
-        # Several source rows may match a row that is deleted.
+        # Several source rows may match one deleted row.
         frame = matches.pairs.select(*columns).distinct()
-    return _small(frame, matches.number * _PLACE_BYTES)
+    return _broadcast_if_small(frame, matches.number * _POSITION_BYTES)
 
 
 def _changes(source: MergeSource, matches: Matches, clauses: MergeClauses, names: Names) -> DataFrame:
-    """One row for each place that changes: its action and, where a clause needs them, the source's values."""
+    """One row per changed position: its action and, when a clause needs them, the source's values."""
     from pyspark.sql import functions as fn
 
     pairs = matches.pairs.where(fn.col(names.action).isNotNull())
     if not _updates(clauses):
-        return _small(pairs.select(*_place_columns(names)).distinct(), matches.number * _PLACE_BYTES)
-    found = source.frame.join(_small(pairs, matches.number * _PLACE_BYTES), names.row, "inner")
-    changes = found.select(*_place_columns(names), *[fn.col(quoted(name)) for name in source.columns])
-    return _small(changes, matches.number * _PLACE_BYTES + _bytes(source, matches.number))
+        return _broadcast_if_small(
+            pairs.select(*_position_columns(names)).distinct(), matches.number * _POSITION_BYTES
+        )
+    found = source.frame.join(
+        _broadcast_if_small(pairs, matches.number * _POSITION_BYTES), names.row, "inner"
+    )
+    changes = found.select(*_position_columns(names), *[fn.col(quoted(name)) for name in source.columns])
+    return _broadcast_if_small(changes, matches.number * _POSITION_BYTES + _bytes(source, matches.number))
 
 
-def _place_key(names: Names) -> Column:
+def _position_key(names: Names) -> Column:
     from pyspark.sql import functions as fn
 
     return fn.xxhash64(fn.col(names.file), fn.col(names.position))
 
 
-def _same_place(names: Names) -> Column:
-    """Whether a target row stands where a match was found.
+def _same_position(names: Names) -> Column:
+    """The join condition: the target row is at the file and position of a match.
 
-    Joined by one number for each place, which Spark looks up as a long. The place itself guards against
-    two places with one number; were it compared by `=`, it would become part of a wider key.
+    The join key is one hash per position, which Spark looks up as a long. The comparison of file and position
+    excludes hash collisions. It uses `>=` and `<=`, because `=` would make them part of a wider join key.
     """
     from pyspark.sql import functions as fn
 
@@ -197,11 +202,11 @@ def _same_place(names: Names) -> Column:
     return same
 
 
-def _place_columns(names: Names) -> list[Column]:
+def _position_columns(names: Names) -> list[Column]:
     from pyspark.sql import functions as fn
 
     return [
-        _place_key(names).alias(f"{names.key}_s"),
+        _position_key(names).alias(f"{names.key}_s"),
         fn.col(names.file).alias(f"{names.file}_s"),
         fn.col(names.position).alias(f"{names.position}_s"),
         fn.col(names.action),
@@ -217,14 +222,14 @@ def _bytes(source: MergeSource, rows: int) -> int:
     return estimated_bytes(source.schema, source.columns, rows)
 
 
-def _small(frame: DataFrame, size_bytes: int) -> DataFrame:
+def _broadcast_if_small(frame: DataFrame, size_bytes: int) -> DataFrame:
     from pyspark.sql import functions as fn
 
     return fn.broadcast(frame) if size_bytes <= BROADCAST_BYTES else frame
 
 
-def _kept_column(touched: TargetFiles, name: str, schema: StructType, alias: str) -> Column:
-    """A column of a row that no clause changes; null where the table did not have it."""
+def _unchanged_column(touched: TargetFiles, name: str, schema: StructType, alias: str) -> Column:
+    """The unchanged value of a column; null when the table did not have the column."""
     from pyspark.sql import functions as fn
 
     before, after = touched.schema.find(name), schema.find(name)
@@ -249,13 +254,13 @@ def _inserted(
     from pyspark.sql import functions as fn
 
     rows = unmatched_source(source, matches, clauses, names)
-    every = list(zip([c.action for c in clauses.not_matched], values.not_matched, strict=True))
+    all_clauses = list(zip([c.action for c in clauses.not_matched], values.not_matched, strict=True))
     columns = []
     for field in schema:
         absent = fn.lit(None).cast(to_spark(StructType((field,))).fields[0].dataType)
-        if len(every) == 1 and field.name in every[0][1]:
-            value = caster.value(rows, every[0][1][field.name], field)
+        if len(all_clauses) == 1 and field.name in all_clauses[0][1]:
+            value = caster.value(rows, all_clauses[0][1][field.name], field)
         else:
-            value = by_clause(fn.col(names.action), rows, field, every, otherwise=absent, caster=caster)
+            value = by_clause(fn.col(names.action), rows, field, all_clauses, otherwise=absent, caster=caster)
         columns.append(value.alias(field.name))
     return rows.select(*columns).coalesce(max(1, -(-source.rows // ROWS_PER_TASK)))

@@ -1,4 +1,4 @@
-"""The source of a MERGE, read once: what a second reading would give is not asked for."""
+"""The source of a MERGE. It is read once, because a second read could return other rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from spark_jobs.dml.clauses import Sql
 
 FEW_ROWS = 5_000
-"""Up to this many source rows the values of each key are listed, not only bounded."""
+"""Up to this number of source rows, all values of each key are listed, instead of only minimum and
+maximum."""
 
 _WIDTHS = {"string": 40, "binary": 100, "boolean": 1, "byte": 1, "short": 2, "integer": 4, "float": 4}
 
@@ -35,7 +36,7 @@ def _marker(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Column names of one merge that no table and no source has."""
+    """Internal column names of one merge, which differ from every column of the table and the source."""
 
     row: str = field(default_factory=lambda: _marker("row"))
     file: str = field(default_factory=lambda: _marker("file"))
@@ -47,15 +48,15 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSource:
-    """The source's rows, fixed.
+    """The source's rows, read once and persisted.
 
     Attributes:
-        frame: the rows under their alias, numbered in the column `names.row`.
-        alias: what clauses call the source.
-        columns: its columns' names, without the number.
-        schema: the same with types.
-        rows: how many.
-        values: for each equality of the condition, the values that the source has.
+        frame: the rows with their alias, numbered in the column `names.row`.
+        alias: the source's alias in the clauses.
+        columns: the names of the source's columns, without `names.row`.
+        schema: the columns with their types.
+        rows: the number of rows.
+        values: the source's values for each equality of the condition.
     """
 
     frame: DataFrame
@@ -67,9 +68,9 @@ class MergeSource:
 
 
 def find_alias(frame: DataFrame, strings: Sequence[str], *, target_alias: str) -> str | None:
-    """The name that `frame.alias(...)` gave, as far as the merge's texts use it.
+    """The DataFrame's alias (`frame.alias(...)`), if the merge's SQL expressions use it.
 
-    A DataFrame does not tell its alias; that a name is one shows when all its columns can be had by it.
+    A DataFrame does not expose its alias. A qualifier is the alias when `qualifier.*` selects all columns.
     """
     from pyspark.errors import PySparkException
 
@@ -88,15 +89,15 @@ def checked_columns(frame: DataFrame) -> StructType:
     """The source's schema.
 
     Raises:
-        SchemaMismatchError: two columns have one name.
+        SchemaMismatchError: two columns have the same name.
     """
     names = [name.casefold() for name in frame.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
         raise SchemaMismatchError(
-            f"The source has the column {twice[0]!r} twice.",
-            cause="Names match without case.",
-            fix="Drop or rename one of them.",
+            f"The source has the column {duplicates[0]!r} twice.",
+            cause="Column names are compared without case.",
+            fix="Drop or rename one of the columns.",
         )
     return from_spark(frame.schema)
 
@@ -110,13 +111,13 @@ def fix_source(
     names: Names,
     checks: Sequence[Check] = (),
 ) -> MergeSource:
-    """Read the source once, keep its rows on the executors, and look at its keys.
+    """Read the source once, persist its rows on the executors, and collect its key values.
 
-    Every later step reads what is kept. A row that is lost with its executor fails the merge; it is not
-    computed anew, since a source that is read twice may answer twice.
+    Every later step reads the persisted rows. The merge fails when an executor is lost with its rows. They
+    are not computed again, because a second read of the source may return other rows.
 
     Raises:
-        ConstraintViolationError: a row breaks a check.
+        ConstraintViolationError: a row violates a check.
         JobFailedError: Spark failed.
     """
     from pyspark.sql import functions as fn
@@ -126,18 +127,18 @@ def fix_source(
     try:
         guarded = with_checks(frame, checks, token)
         numbered = guarded.withColumn(names.row, fn.monotonically_increasing_id())
-        kept = numbered.localCheckpoint(eager=True).alias(alias)
+        persisted = numbered.localCheckpoint(eager=True).alias(alias)
         aliased = StructType((StructField(name=alias, data_type=schema),))
-        rows, values = _values(kept, facts.equalities, aliased)
+        rows, values = _values(persisted, facts.equalities, aliased)
     except Exception as error:
         found = token.find(error)
         if found is not None:
-            raise _broken(checks[found[0]], found[1]) from None
+            raise _check_violation(checks[found[0]], found[1]) from None
         raise as_delta_error(error, doing="reading the source of the merge") from error
-    return MergeSource(frame=kept, alias=alias, columns=columns, schema=schema, rows=rows, values=values)
+    return MergeSource(frame=persisted, alias=alias, columns=columns, schema=schema, rows=rows, values=values)
 
 
-def _broken(check: Check, row: str) -> ConstraintViolationError:
+def _check_violation(check: Check, row: str) -> ConstraintViolationError:
     return violation(check.name, check.text, row)
 
 
@@ -147,21 +148,21 @@ def _values(
     from pyspark.sql import functions as fn
 
     sides = [to_column(equality.source, schema) for equality in equalities]
-    wanted: list[Column] = [fn.count("*").alias("n")]
+    aggregates: list[Column] = [fn.count("*").alias("n")]
     for index, side in enumerate(sides):
-        wanted += [fn.min(side).alias(f"low{index}"), fn.max(side).alias(f"high{index}")]
-    (row,) = frame.agg(*wanted).toArrow().to_pylist()
+        aggregates += [fn.min(side).alias(f"low{index}"), fn.max(side).alias(f"high{index}")]
+    (row,) = frame.agg(*aggregates).toArrow().to_pylist()
     rows = int(row["n"])
-    few = frame.select(*_named(sides)).toArrow() if sides and 0 < rows <= FEW_ROWS else None
+    key_rows = frame.select(*_named(sides)).toArrow() if sides and 0 < rows <= FEW_ROWS else None
     found: list[KeyValues] = []
     for index, equality in enumerate(equalities):
         listed: tuple[Any, ...] | None = None
-        if few is not None:
-            listed = listed_values(few.column(f"v{index}"))
+        if key_rows is not None:
+            listed = listed_values(key_rows.column(f"v{index}"))
         elif rows and equality.lists:
-            # One more than can be listed, and one for null.
-            some = frame.select(sides[index].alias("v")).distinct().limit(MAX_LISTED_VALUES + 2)
-            listed = listed_values(some.toArrow().column("v"))
+            # One more than the limit of listed values, and one for null.
+            distinct = frame.select(sides[index].alias("v")).distinct().limit(MAX_LISTED_VALUES + 2)
+            listed = listed_values(distinct.toArrow().column("v"))
         found.append(KeyValues(low=row[f"low{index}"], high=row[f"high{index}"], listed=listed))
     return rows, tuple(found)
 
@@ -171,7 +172,7 @@ def _named(sides: Sequence[Column]) -> list[Column]:
 
 
 def estimated_bytes(schema: StructType, columns: Sequence[str], rows: int) -> int:
-    """About how much memory so many rows of some columns take."""
+    """The approximate memory size of a number of rows of some columns."""
     width = 16
     for name in columns:
         found = schema.find(name)
@@ -181,10 +182,10 @@ def estimated_bytes(schema: StructType, columns: Sequence[str], rows: int) -> in
 
 
 def require_deterministic(frame: DataFrame, other: DataFrame, on: Column) -> None:
-    """Refuse a condition whose value depends on when it is asked.
+    """Refuse a non-deterministic condition.
 
     Raises:
-        ConfigurationError: Spark will not join by it, or it does not fit the columns.
+        ConfigurationError: Spark refuses the condition, or the condition does not fit the columns.
     """
     from pyspark.errors import PySparkException
 
@@ -192,14 +193,14 @@ def require_deterministic(frame: DataFrame, other: DataFrame, on: Column) -> Non
         _ = frame.join(other, on).columns
     except PySparkException as error:
         raise ConfigurationError(
-            "The condition of the merge cannot be used.",
+            "The condition of the merge is not valid.",
             cause=str(error).splitlines()[0][:500],
-            fix="Name columns of the two sides, and no random or changing function.",
+            fix="Use columns of both sides and no random or non-deterministic function.",
         ) from error
 
 
 def as_column(value: Sql) -> Column:
-    """Text or column as a column."""
+    """SQL text or a column as a column."""
     from pyspark.sql import functions as fn
 
     return fn.expr(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""The target of a MERGE: candidate files, and their rows with where they stand."""
+"""The target of a MERGE: candidate files, and their rows with file and position."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFiles:
-    """Files of the target, each with the text that stands for it in Spark.
+    """Files of the target, each with its name in Spark.
 
     Attributes:
         live: the files as LIVE_FILE_SCHEMA.
-        files: the same as Spark names them.
-        keys: for each file its name in `_metadata`, whole paths when two files have one name.
-        by_path: which of the two `keys` are.
+        files: the same files for Spark's readers.
+        keys: the name of each file in `_metadata`; full paths when two files have the same name.
+        by_path: whether `keys` are full paths.
     """
 
     snapshot: Snapshot
@@ -45,25 +45,25 @@ class TargetFiles:
         )
         names = [base_name(path) for path in files.paths]
         by_path = len(set(names)) != len(names)
-        # `_metadata.file_path` has one slash after the scheme, however the path was given.
+        # `_metadata.file_path` always has one slash after the scheme.
         root = "file:" + files.root.removeprefix("file://")
         strings = [f"{root}/{path}" for path in files.paths] if by_path else names
         return cls(
             snapshot=snapshot,
             live=live,
             files=files,
-            keys=tuple(encode_as_java(text) for text in strings),
+            keys=tuple(encode_as_java(name) for name in strings),
             by_path=by_path,
         )
 
     def select(self, keys: set[str]) -> TargetFiles:
         """The files with these keys."""
-        wanted = [index for index, key in enumerate(self.keys) if key in keys]
+        indexes = [index for index, key in enumerate(self.keys) if key in keys]
         return TargetFiles(
             snapshot=self.snapshot,
-            live=self.live.take(pa.array(wanted, pa.int64())),
-            files=self.files.select(wanted),
-            keys=tuple(self.keys[index] for index in wanted),
+            live=self.live.take(pa.array(indexes, pa.int64())),
+            files=self.files.select(indexes),
+            keys=tuple(self.keys[index] for index in indexes),
             by_path=self.by_path,
         )
 
@@ -78,26 +78,27 @@ class TargetFiles:
     def scan(self, spark: SparkSession, names: Names) -> DataFrame:
         """The rows with the table's columns, their file (`names.file`) and their position in it.
 
-        A row has the same position whenever it is read.
+        A row has the same position in every read.
         """
         from pyspark.sql import functions as fn
 
         partition_columns = self.snapshot.partition_columns
-        usual = [index for index, path in enumerate(self.files.paths) if not is_unreadable(path)]
+        readable = [index for index, path in enumerate(self.files.paths) if not is_unreadable(path)]
         frames = []
-        if usual:
+        if readable:
             key = "file_path" if self.by_path else "file_name"
             frames.append(
                 native_scan(
                     spark,
-                    self.files.select(usual),
+                    self.files.select(readable),
                     schema=self.schema,
                     partition_columns=partition_columns,
                     metadata={names.file: key, names.position: "row_index"},
                 )
             )
-        for index in sorted(set(range(len(self))) - set(usual)):
-            # One read for each of these rare files: its rows come in order, so their numbers are positions.
+        for index in sorted(set(range(len(self))) - set(readable)):
+            # One read per file, which is rare: its rows come in order, so the generated ids are the
+            # positions.
             frame = arrow_scan(
                 spark,
                 self.files.select([index]),

@@ -1,4 +1,4 @@
-"""The value that each clause gives each column of the target."""
+"""The values that the clauses assign to the target's columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignments:
-    """For each clause the columns that it sets, by the target's spelling."""
+    """The assignments of each clause, by the column names of the target."""
 
     matched: tuple[Mapping[str, Sql], ...]
     not_matched: tuple[Mapping[str, Sql], ...]
@@ -33,17 +33,17 @@ class Assignments:
 
 
 def evolved_schema(table: StructType, source: StructType, clauses: MergeClauses) -> StructType:
-    """The table's schema with the source columns that clauses bring into it.
+    """The table's schema with the source columns that the clauses add.
 
-    A `*` clause brings every column of the source, an explicit value the column that it is for.
+    A `*` clause adds every column of the source. An explicit value adds the column that it is assigned to.
 
     Raises:
-        SchemaEvolutionError: a column has another type in the source that the table cannot take.
+        SchemaEvolutionError: a column's type in the source is incompatible with its type in the table.
     """
-    every = (*clauses.matched, *clauses.not_matched, *clauses.not_matched_by_source)
-    if any(clause.action.takes_all for clause in every):
+    all_clauses = (*clauses.matched, *clauses.not_matched, *clauses.not_matched_by_source)
+    if any(clause.action.takes_all for clause in all_clauses):
         return merge_schemas(table, source)
-    set_columns = {name.casefold() for clause in every for name in clause.values or {}}
+    set_columns = {name.casefold() for clause in all_clauses for name in clause.values or {}}
     fields = tuple(f for f in source if f.name.casefold() in set_columns and table.find(f.name) is None)
     return merge_schemas(table, StructType(fields)) if fields else table
 
@@ -51,11 +51,11 @@ def evolved_schema(table: StructType, source: StructType, clauses: MergeClauses)
 def assignments(
     clauses: MergeClauses, *, table: StructType, source: StructType, source_alias: str, merge_schema: bool
 ) -> Assignments:
-    """What each clause sets.
+    """The columns and values that each clause sets.
 
     Raises:
-        SchemaMismatchError: a clause sets a column that is not there, or `*` lacks a column of the table
-            and the schema may not change.
+        SchemaMismatchError: a clause sets an unknown column, or the source of a `*` clause lacks a column of
+            the table and `merge_schema` is false.
     """
 
     def of(clause: MergeClause) -> Mapping[str, Sql]:
@@ -77,8 +77,8 @@ def _all_columns(
     if missing and not merge_schema:
         raise SchemaMismatchError(
             f"The source lacks the columns {', '.join(map(repr, missing))} of the table.",
-            cause="A clause that takes all columns takes every column of the table from the source.",
-            fix="Name the columns that the clause sets, or allow the schemas to differ (merge_schema).",
+            cause="A clause with all columns (*) needs every column of the table in the source.",
+            fix="Name the columns that the clause sets, or allow different schemas (merge_schema).",
         )
     found: dict[str, Sql] = {}
     for field in table:
@@ -91,13 +91,13 @@ def _all_columns(
 def _named_columns(clause: MergeClause, table: StructType) -> dict[str, Sql]:
     found: dict[str, Sql] = {}
     for name, value in (clause.values or {}).items():
-        plain = name[1:-1].replace("``", "`") if name.startswith("`") and name.endswith("`") else name
-        field = table.find(plain)
+        unquoted = name[1:-1].replace("``", "`") if name.startswith("`") and name.endswith("`") else name
+        field = table.find(unquoted)
         if field is None:
             raise SchemaMismatchError(
-                f"The merge sets {name!r}, which is no column of the table.",
-                cause=f"It has {', '.join(table.names)}.",
-                fix="Set a column of the table; of a struct, set the whole column.",
+                f"The merge sets {name!r}, which is not a column of the table.",
+                cause=f"The table has the columns {', '.join(table.names)}.",
+                fix="Set a column of the table. To change a struct, set the whole column.",
             )
         if field.name in found:
             raise SchemaMismatchError(
@@ -108,10 +108,10 @@ def _named_columns(clause: MergeClause, table: StructType) -> dict[str, Sql]:
 
 
 class Caster:
-    """Gives values their column's type; a value that does not fit is an error, never a null.
+    """Casts values to their column's type. A value that does not fit is an error, never null.
 
     Attributes:
-        checks: one for each column that is cast; `raise_error` carries their numbers from `first` on.
+        checks: one check per cast column. The marks in `raise_error` number them from `first`.
     """
 
     def __init__(self, token: ViolationToken, *, first: int) -> None:
@@ -120,55 +120,59 @@ class Caster:
         self.checks: list[Check] = []
 
     def value(self, frame: DataFrame, value: Sql, field: StructField) -> Column:
-        """`value`, over the columns of `frame`, as the type of `field`."""
+        """`value`, an expression over the columns of `frame`, cast to the type of `field`."""
         from pyspark.sql import functions as fn
         from pyspark.sql import types as spark_types
 
         column = as_column(value)
-        wanted = to_spark(StructType((field,))).fields[0].dataType
+        target_type = to_spark(StructType((field,))).fields[0].dataType
         found = frame.select(column.alias("v")).schema.fields[0].dataType
-        if found.simpleString() == wanted.simpleString():
+        if found.simpleString() == target_type.simpleString():
             return column
         if isinstance(found, spark_types.NullType):
-            return column.cast(wanted)
+            return column.cast(target_type)
         nested = (spark_types.StructType, spark_types.ArrayType, spark_types.MapType)
-        if isinstance(found, nested) or isinstance(wanted, nested):
-            if problem := _other_fields(found, wanted, field.name):
+        if isinstance(found, nested) or isinstance(target_type, nested):
+            if problem := _field_difference(found, target_type, field.name):
                 raise SchemaMismatchError(
                     f"The merge cannot set {field.name!r}: {problem}.",
-                    cause="A struct is set as a whole, so a field that is not given would become null.",
-                    fix="Give every field of the column and no other, as with named_struct.",
+                    cause="A struct is set as a whole, so a missing field would become null.",
+                    fix="Give exactly the fields of the column, for example with named_struct.",
                 )
-            return match_type(column, found, wanted)
+            return match_type(column, found, target_type)
         ddl = type_to_ddl(field.data_type)
         number = self._first + len(self.checks)
         self.checks.append(
             Check(name=f"type of {field.name}", text=f"{sql_text(value)} as {ddl}", broken_if="")
         )
-        shown = fn.to_json(fn.struct(column.cast("string").alias(field.name)))
-        wrong = fn.raise_error(fn.concat(fn.lit(self._token.mark(number)), shown)).cast(wanted)
-        cast = column.try_cast(wanted)
-        return fn.when(column.isNotNull() & cast.isNull(), wrong).otherwise(cast)
+        row_json = fn.to_json(fn.struct(column.cast("string").alias(field.name)))
+        failure = fn.raise_error(fn.concat(fn.lit(self._token.mark(number)), row_json)).cast(target_type)
+        cast = column.try_cast(target_type)
+        return fn.when(column.isNotNull() & cast.isNull(), failure).otherwise(cast)
 
 
-def _other_fields(found: DataType, wanted: DataType, path: str) -> str | None:
-    """What fields one type lacks or has besides another's; None when they have the same."""
+def _field_difference(found: DataType, target_type: DataType, path: str) -> str | None:
+    """The first difference between the fields of two types; None when the fields are equal."""
     from pyspark.sql import types as spark_types
 
-    if isinstance(found, spark_types.StructType) and isinstance(wanted, spark_types.StructType):
-        given = {item.name.casefold(): item for item in found.fields}
-        for item in wanted.fields:
-            here = given.pop(item.name.casefold(), None)
-            if here is None:
+    if isinstance(found, spark_types.StructType) and isinstance(target_type, spark_types.StructType):
+        value_fields = {item.name.casefold(): item for item in found.fields}
+        for item in target_type.fields:
+            value_field = value_fields.pop(item.name.casefold(), None)
+            if value_field is None:
                 return f"the value has no field {path}.{item.name}"
-            if problem := _other_fields(here.dataType, item.dataType, f"{path}.{item.name}"):
+            if problem := _field_difference(value_field.dataType, item.dataType, f"{path}.{item.name}"):
                 return problem
-        return f"the table has no field {path}.{next(iter(given.values())).name}" if given else None
-    if isinstance(found, spark_types.ArrayType) and isinstance(wanted, spark_types.ArrayType):
-        return _other_fields(found.elementType, wanted.elementType, f"{path}.element")
-    if isinstance(found, spark_types.MapType) and isinstance(wanted, spark_types.MapType):
-        return _other_fields(found.keyType, wanted.keyType, f"{path}.key") or _other_fields(
-            found.valueType, wanted.valueType, f"{path}.value"
+        return (
+            f"the table has no field {path}.{next(iter(value_fields.values())).name}"
+            if value_fields
+            else None
+        )
+    if isinstance(found, spark_types.ArrayType) and isinstance(target_type, spark_types.ArrayType):
+        return _field_difference(found.elementType, target_type.elementType, f"{path}.element")
+    if isinstance(found, spark_types.MapType) and isinstance(target_type, spark_types.MapType):
+        return _field_difference(found.keyType, target_type.keyType, f"{path}.key") or _field_difference(
+            found.valueType, target_type.valueType, f"{path}.value"
         )
     return None
 
@@ -183,7 +187,7 @@ def by_clause(
     caster: Caster,
     first: int = 0,
 ) -> Column:
-    """A column's value in rows that the clauses take: a clause that does not set it gives `otherwise`."""
+    """A column's value in rows that a clause applies to; `otherwise` in all other rows and columns."""
     from pyspark.sql import functions as fn
 
     chosen = None

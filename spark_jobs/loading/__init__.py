@@ -1,1 +1,1 @@
-"""The job kind `load`: files from elsewhere into a table, under a contract."""
+"""The job kind `load`: load files or another table into a table, validated by a contract."""

@@ -1,4 +1,4 @@
-"""A contract at work: the drift of a batch is judged before anything is written."""
+"""Validation of a batch against its contract, before anything is written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ COLUMNS_SCHEMA: Final[Mapping[str, Any]] = {
             "name": {"type": "string", "minLength": 1},
             "type": {
                 "type": ["string", "object"],
-                "description": "a type by its Delta or SQL name, or a nested type in the schema's JSON form",
+                "description": "a type by its Delta or SQL name, or a nested type in the JSON form of a "
+                "schema",
             },
             "nullable": {"type": "boolean"},
             "description": {
@@ -40,7 +41,7 @@ COLUMNS_SCHEMA: Final[Mapping[str, Any]] = {
 CONTRACT_SCHEMA: Final[Mapping[str, Any]] = {
     "type": ["object", "null"],
     "additionalProperties": False,
-    "description": "what the rows must be; the columns become the schema of a new table",
+    "description": "requirements on the rows; the columns become the schema of a new table",
     "properties": {
         "columns": COLUMNS_SCHEMA,
         "constraints": {
@@ -67,12 +68,12 @@ CONTRACT_SCHEMA: Final[Mapping[str, Any]] = {
         },
         "exact_string": {
             "type": "boolean",
-            "description": "whether text of CSV and JSON is refused that its column's type would round or "
-            "cut; default true",
+            "description": "whether to refuse strings of CSV and JSON that the column's type would round or "
+            "truncate; default true",
         },
         "show_rows": {
             "type": "boolean",
-            "description": "whether an error may show rows that break the contract; default true",
+            "description": "whether an error may show rows that violate the contract; default true",
         },
     },
 }
@@ -81,11 +82,12 @@ CONTRACT_SCHEMA: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedBatch:
-    """A batch that was held against its contract.
+    """A batch that was compared with its contract.
 
     Attributes:
-        frame: the rows with exactly the columns of `schema`, when the drift is allowed; else as they came.
-        schema: what is written, NOT NULL as the contract says; None when neither contract nor table says.
+        frame: the rows with exactly the columns of `schema` when the drift is allowed, or else unchanged.
+        schema: the schema to write, NOT NULL as in the contract; None when neither contract nor table defines
+            one.
         report: the drift; None when there was nothing to compare with.
     """
 
@@ -94,15 +96,15 @@ class FittedBatch:
     report: DriftReport | None = field(default=None)
 
     def output(self) -> dict[str, Any]:
-        """The report under its key in `JobResult.output`."""
+        """The part of `JobResult.output` with the drift report."""
         return {} if self.report is None else {"drift": self.report.to_json()}
 
 
 def contract_of(document: Mapping[str, Any] | None) -> Contract:
-    """The contract in a job's parameters; an empty one when there is none.
+    """The contract in a job's parameters; an empty contract for None.
 
     Raises:
-        InvalidJobSpecError: a type does not exist, or a name stands twice.
+        InvalidJobSpecError: a type does not exist, or a name is used twice.
     """
     try:
         return parse_contract(document or {})
@@ -113,16 +115,17 @@ def contract_of(document: Mapping[str, Any] | None) -> Contract:
 def fit_to_contract(
     frame: DataFrame, contract: Contract, *, table: StructType | None, merge_schema: bool = False
 ) -> FittedBatch:
-    """Hold a batch against its contract, and give it the contract's columns when its drift is allowed.
+    """Compare a batch with its contract, and conform it to the contract's columns when its drift is allowed.
 
     Args:
-        frame: the rows as the source has them.
-        contract: without columns and evolution nothing is compared.
-        table: the schema of the table that is written to; None when it is new or gets the batch's schema.
-        merge_schema: the load may add columns to the table, whatever the contract says.
+        frame: the rows of the source.
+        contract: the contract. Without columns and evolution nothing is compared.
+        table: the schema of the target table; None when the table is new or is overwritten with the batch's
+            schema.
+        merge_schema: the load may add columns to the table, regardless of the contract.
 
     Raises:
-        SchemaError: a type of the source has no counterpart in Delta.
+        SchemaError: Delta has no equivalent of a type of the source.
     """
     if contract.columns is None and (contract.evolution is None or table is None):
         return FittedBatch(frame=frame)
@@ -136,14 +139,14 @@ def fit_to_contract(
 
 
 def adds_columns(contract: Contract) -> bool:
-    """Whether the contract lets a load add columns to the table."""
+    """Whether the contract allows a load to add columns to the table."""
     return contract.rules.new_columns is NewColumns.ADD
 
 
 def drift_error(report: DriftReport) -> SchemaMismatchError:
-    """The error of a batch whose drift is not allowed; names every difference that is not."""
+    """The error for a batch with drift that is not allowed. It names every such difference."""
     return SchemaMismatchError(
-        "The batch drifted from its contract: " + "; ".join(str(change) for change in report.refused) + ".",
-        cause="The contract's evolution does not allow this",
-        fix="Correct the files, or change the contract's columns or its evolution (docs/contracts.md)",
+        "The batch does not match its contract: " + "; ".join(str(change) for change in report.refused) + ".",
+        cause="The contract's evolution does not allow these differences.",
+        fix="Correct the files, or change the contract's columns or its evolution (docs/contracts.md).",
     )

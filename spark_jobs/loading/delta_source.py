@@ -1,4 +1,4 @@
-"""Another Delta table as a source: one version of it, or what was appended since an earlier one."""
+"""Another Delta table as a source: one version, or the rows appended since an earlier version."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from spark_jobs.loading.source_params import RECORDED, Source
 from spark_jobs.reader.read import read_files, read_snapshot
-from spark_jobs.sql_meaning import SqlMeaning
+from spark_jobs.sql_meaning import SqlSemantics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 def resolve_progress(source: Source, spec: JobSpec, context: JobContext) -> Source:
-    """The source with `changes_since: recorded` replaced by the version that the target names.
+    """The source with `changes_since: recorded` replaced by the version that the target has recorded.
 
-    The target records it as the `txn` of the job's idempotency key, in the commit that brought the rows.
-    Two jobs that start from the same version cannot both commit: the conflict rules know the key.
+    The commit that loads the rows records the version as the `txn` of the job's idempotency key. Two jobs
+    that start from the same version cannot both commit, because their commits conflict on this `txn`.
 
     Raises:
-        ConfigurationError: the job has no idempotency key, or one that is not the source's version.
+        ConfigurationError: the job has no idempotency key, or the key's version is not the source's version.
     """
     if source.changes_since != RECORDED:
         return source
     key = spec.idempotency
     if key is None or source.version is None or key.version != source.version:
         raise ConfigurationError(
-            f"A source with changes_since {RECORDED!r} records which version of the source was reached.",
+            f"A source with changes_since {RECORDED!r} needs an idempotency key with the source's version.",
             cause=f"source.version is {source.version} and the job's key is "
-            + ("missing" if key is None else f"at version {key.version}"),
-            fix="Give both the same version: source.version, and work_version beside work_name",
+            + ("missing." if key is None else f"at version {key.version}."),
+            fix="Set source.version and work_version to the same version, and set work_name.",
         )
     recorded = context.snapshot.transactions.get(key.app_id) if context.snapshot is not None else None
     return replace(source, changes_since=None if recorded is None else recorded.version)
@@ -55,11 +55,11 @@ def read_delta(
     storage_options: Mapping[str, str] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> DataFrame:
-    """The rows of the source's version, or those appended since; `where` only leaves files out.
+    """The rows of the source's version, or the rows appended since. `where` is used only to prune files.
 
     Raises:
-        TableChangedError: rows were changed or removed since `changes_since`.
-        TableNotFoundError, VersionNotFoundError: there is no such table or version.
+        TableChangedError: rows were updated or deleted since `changes_since`.
+        TableNotFoundError, VersionNotFoundError: the table or the version does not exist.
         UnsupportedTableFeatureError: the table needs a feature that this library does not read.
     """
     store = open_store(source.uris[0], storage_options=storage_options, clock=clock)
@@ -81,9 +81,9 @@ def read_delta(
 
 
 def _prunable(spark: SparkSession, where: str | None, snapshot: Snapshot) -> str | None:
-    """The condition when files can be left out by it.
+    """The condition if it can prune files, or else None.
 
-    One that only Spark understands prunes nothing, nor does one that means something else to its session.
+    A condition that delta_core cannot parse, or that the session may evaluate differently, prunes nothing.
     """
     if where is None:
         return None
@@ -91,5 +91,5 @@ def _prunable(spark: SparkSession, where: str | None, snapshot: Snapshot) -> str
         predicate = parse_predicate(where, snapshot.schema)
     except ExpressionError:
         return None
-    meaning = SqlMeaning.of(spark)
+    meaning = SqlSemantics.of(spark)
     return where if meaning.reads(where) and meaning.agrees(predicate, snapshot.schema) else None

@@ -1,9 +1,9 @@
-"""JSON lines as a DataFrame that hides nothing.
+"""A strict reader for JSON lines.
 
-Spark's own JSON reader lets a lot pass: what follows the first value on a line, a field that the schema
-does not name, a value of another type (which becomes null). Here each line is read as text and must be
-exactly one object; every value stays text until it is cast, and a cast that fails is an error or, with
-`corrupt_column`, a line that is kept.
+Spark's JSON reader silently ignores errors: data after the first value of a line, fields that are not in the
+schema, and values of another type, which become null. Here each line is read as a string and must be exactly
+one JSON object. Every value stays a string until it is cast. A failed cast is an error or, with
+`corrupt_column`, the line is kept in that column.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 NOT_AN_OBJECT: Final = 1_000_000
-"""The number that the error of a line that is no JSON object carries, in place of a column's position."""
-SPELLED_OTHERWISE: Final = 1_000_001
-"""That of a line with a field that other lines spell with other capitals: its value would be lost."""
+"""The error mark of a line that is not a JSON object. Other marks are positions of columns."""
+DIFFERENT_CASE: Final = 1_000_001
+"""The error mark of a line with a field name that other lines write in another case: its value would be
+lost."""
 
 _INFER_OPTIONS = {
     "primitivesAsString": "true",
@@ -47,20 +48,21 @@ def read_json_lines(
     token: ViolationToken,
     exact: bool = True,
 ) -> DataFrame:
-    """The objects of the lines as rows; reads the files twice, first for the names of the fields.
+    """The JSON objects of the lines as rows. Reads the files twice, first to find the field names.
 
-    A blank line is no line. A number is its text until it is cast. A line that is not UTF-8 is no object.
+    Blank lines are skipped. Numbers are strings until they are cast. A line that is not UTF-8 is not an
+    object.
 
     Args:
         spark: the session.
-        source: `schema` names all fields there may be; a field that a line lacks is null.
+        source: its `schema` names all allowed fields. A missing field is null.
         paths: files and directories, escaped for Spark.
-        types: types of fields when the source has no schema; a field that they do not name stays text.
+        types: types of the fields when the source has no schema. Other fields stay strings.
         token: marks the errors of lines.
-        exact: whether a value that its column's type would round or cut is not of the type.
+        exact: whether to refuse a value that the column's type would round or truncate.
 
     Raises:
-        SchemaMismatchError: a field is not in the source's schema, or two differ in case alone.
+        SchemaMismatchError: a field is not in the source's schema, or two fields differ only in case.
     """
     from pyspark.sql import functions as fn
     from pyspark.sql.types import ArrayType, StringType, StructField, StructType
@@ -69,13 +71,13 @@ def read_json_lines(
     inferred = spark.read.options(**{**_INFER_OPTIONS, **source.options}, columnNameOfCorruptRecord=mark)
     found = StructType([field for field in inferred.json(list(paths)).schema if field.name != mark])
     _require_free(found, source.corrupt_column)
-    _require_one_spelling(found)
-    wanted = source.schema or types
-    if wanted is not None:
-        # Fields beside a contract's columns are the contract's question; inside an object they would be lost.
-        _require_known(found, wanted, path="", only_nested=source.schema is None)
-    fields = [StructField(f.name, _shape(f.dataType, _type_of(wanted, f.name))) for f in found]
-    # Whatever follows a line's one value would close the array early or make it longer.
+    _require_consistent_case(found)
+    target = source.schema or types
+    if target is not None:
+        # The contract handles additional top-level fields; inside an object they would be lost.
+        _require_known(found, target, path="", only_nested=source.schema is None)
+    fields = [StructField(f.name, _shape(f.dataType, _type_of(target, f.name))) for f in found]
+    # Any data after the line's value would close the array early or make it longer.
     shape = ArrayType(StructType([*fields, StructField(mark, StringType())]))
     numbers = MarkedNumbers()
     wrapped = fn.concat(fn.lit("["), numbers.marked(fn.col("value")), fn.lit(f',{{"{mark}":1}}]'))
@@ -88,42 +90,42 @@ def read_json_lines(
     rows = parsed.select(
         "line",
         fn.when(whole, fn.get("parts", fn.lit(0))).alias("object"),
-        fn.col("line").rlike(_other_capitals(found)).alias("otherwise"),
+        fn.col("line").rlike(_different_case_pattern(found)).alias("otherwise"),
     )
     columns: list[tuple[str, Column, Column | None]] = []
     for f in fields:
-        text = numbers.unmarked(fn.col("object").getField(f.name), f.dataType)
-        columns.append((f.name, *_typed(text, f.dataType, _type_of(wanted, f.name), exact=exact)))
+        raw = numbers.unmarked(fn.col("object").getField(f.name), f.dataType)
+        columns.append((f.name, *_cast(raw, f.dataType, _type_of(target, f.name), exact=exact)))
     columns += [
         (f.name, fn.lit(None).cast(to_spark_type(f.data_type)), None)
         for f in source.schema or ()
         if found_name(found, f.name) is None
     ]
     if source.corrupt_column is not None:
-        return _keeping(rows, columns, source.corrupt_column)
-    return _failing(rows, columns, token)
+        return _with_corrupt_lines(rows, columns, source.corrupt_column)
+    return _with_failures(rows, columns, token)
 
 
-def _keeping(
+def _with_corrupt_lines(
     rows: DataFrame, columns: Sequence[tuple[str, Column, Column | None]], corrupt_column: str
 ) -> DataFrame:
-    """Lines that do not fit are rows with their text; what of them could be read is there, too.
+    """The rows, with invalid lines kept in the corrupt column. Readable values of invalid lines are kept too.
 
-    A column is its name, its value, and when the value is not of its type.
+    Each of `columns` is a name, a value, and a condition that is true when the value is not of its type.
     """
     from pyspark.sql import functions as fn
 
-    bad = fn.col("object").isNull() | fn.col("otherwise")
-    for _, _, wrong in columns:
-        bad = bad if wrong is None else bad | wrong
-    kept = fn.when(bad, fn.col("line")).alias(corrupt_column)
-    return rows.select(*[value.alias(name) for name, value, _ in columns], kept)
+    invalid = fn.col("object").isNull() | fn.col("otherwise")
+    for _, _, mistyped in columns:
+        invalid = invalid if mistyped is None else invalid | mistyped
+    corrupt = fn.when(invalid, fn.col("line")).alias(corrupt_column)
+    return rows.select(*[value.alias(name) for name, value, _ in columns], corrupt)
 
 
-def _failing(
+def _with_failures(
     rows: DataFrame, columns: Sequence[tuple[str, Column, Column | None]], token: ViolationToken
 ) -> DataFrame:
-    """The first line that is met and does not fit fails the job."""
+    """The rows, with expressions that fail the job at the first invalid line."""
     from pyspark.sql import functions as fn
 
     shown = fn.to_json(fn.struct(fn.substring("line", 1, _SHOWN_CHARACTERS).alias("line")))
@@ -132,100 +134,100 @@ def _failing(
         return fn.raise_error(fn.concat(fn.lit(token.mark(number)), shown))
 
     selected = []
-    for position, (name, value, wrong) in enumerate(columns):
-        checked = value if wrong is None else fn.when(wrong, error(position)).otherwise(value)
+    for position, (name, value, mistyped) in enumerate(columns):
+        checked = value if mistyped is None else fn.when(mistyped, error(position)).otherwise(value)
         broken = fn.col("object").isNull()
         selected.append(
             fn.when(broken, error(NOT_AN_OBJECT))
-            .when(fn.col("otherwise"), error(SPELLED_OTHERWISE))
+            .when(fn.col("otherwise"), error(DIFFERENT_CASE))
             .otherwise(checked)
             .alias(name)
         )
     if not selected:
         raise SchemaMismatchError(
             "The source's JSON lines have no field.",
-            cause="None of them is an object with fields",
-            fix="Check the files, or keep such lines with source.corrupt_column",
+            cause="No line is an object with fields.",
+            fix="Check the files, or keep such lines with source.corrupt_column.",
         )
     return rows.select(*selected)
 
 
-def _shape(found: Any, wanted: delta.DataType | None) -> Any:
-    """What to parse: the inferred shape, but an object whose column is a string stays JSON text."""
+def _shape(found: Any, target: delta.DataType | None) -> Any:
+    """The type to parse: the inferred type, but an object for a string column stays JSON text."""
     from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-    if wanted == delta.STRING:
+    if target == delta.STRING:
         return StringType()
-    if isinstance(found, StructType) and isinstance(wanted, delta.StructType):
+    if isinstance(found, StructType) and isinstance(target, delta.StructType):
         return StructType(
-            [StructField(f.name, _shape(f.dataType, _type_of(wanted, f.name))) for f in found.fields]
+            [StructField(f.name, _shape(f.dataType, _type_of(target, f.name))) for f in found.fields]
         )
-    if isinstance(found, ArrayType) and isinstance(wanted, delta.ArrayType):
-        return ArrayType(_shape(found.elementType, wanted.element_type))
+    if isinstance(found, ArrayType) and isinstance(target, delta.ArrayType):
+        return ArrayType(_shape(found.elementType, target.element_type))
     return found
 
 
-def _typed(
-    column: Column, found: Any, wanted: delta.DataType | None, *, exact: bool
+def _cast(
+    column: Column, found: Any, target: delta.DataType | None, *, exact: bool
 ) -> tuple[Column, Column | None]:
-    """`column` with the wanted type, and when it is not of that type (None: it always is)."""
+    """`column` cast to the type, and the condition for a value that is not of the type (None: never)."""
     from pyspark.sql import functions as fn
     from pyspark.sql import types as spark_types
 
-    if wanted is None or (wanted == delta.STRING and isinstance(found, spark_types.StringType)):
+    if target is None or (target == delta.STRING and isinstance(found, spark_types.StringType)):
         return column, None
-    if isinstance(wanted, delta.StructType) and isinstance(found, spark_types.StructType):
-        return _typed_struct(column, found, wanted, exact=exact)
-    if isinstance(wanted, delta.ArrayType) and isinstance(found, spark_types.ArrayType):
-        element, inner = wanted.element_type, found.elementType
-        value = fn.transform(column, lambda item: _typed(item, inner, element, exact=exact)[0])
-        wrong = fn.exists(column, lambda item: _or_false(_typed(item, inner, element, exact=exact)[1]))
-        return value, fn.coalesce(wrong, fn.lit(False))
+    if isinstance(target, delta.StructType) and isinstance(found, spark_types.StructType):
+        return _cast_struct(column, found, target, exact=exact)
+    if isinstance(target, delta.ArrayType) and isinstance(found, spark_types.ArrayType):
+        element, inner = target.element_type, found.elementType
+        value = fn.transform(column, lambda item: _cast(item, inner, element, exact=exact)[0])
+        mistyped = fn.exists(column, lambda item: _or_false(_cast(item, inner, element, exact=exact)[1]))
+        return value, fn.coalesce(mistyped, fn.lit(False))
     nested = (delta.StructType, delta.ArrayType, delta.MapType)
-    if isinstance(wanted, nested) or not isinstance(found, spark_types.StringType):
-        return fn.lit(None).cast(to_spark_type(wanted)), column.isNotNull()
-    return cast_string(column, wanted, exact=exact)
+    if isinstance(target, nested) or not isinstance(found, spark_types.StringType):
+        return fn.lit(None).cast(to_spark_type(target)), column.isNotNull()
+    return cast_string(column, target, exact=exact)
 
 
-def _typed_struct(
-    column: Column, found: Any, wanted: delta.StructType, *, exact: bool
+def _cast_struct(
+    column: Column, found: Any, target: delta.StructType, *, exact: bool
 ) -> tuple[Column, Column | None]:
     from pyspark.sql import functions as fn
 
-    parts, wrongs = [], []
-    for field in wanted:
+    parts, conditions = [], []
+    for field in target:
         name = found_name(found, field.name)
         if name is None:
             parts.append(fn.lit(None).cast(to_spark_type(field.data_type)).alias(field.name))
             continue
-        value, wrong = _typed(column.getField(name), found[name].dataType, field.data_type, exact=exact)
+        value, mistyped = _cast(column.getField(name), found[name].dataType, field.data_type, exact=exact)
         parts.append(value.alias(field.name))
-        wrongs += [] if wrong is None else [wrong]
+        conditions += [] if mistyped is None else [mistyped]
     total = None
-    for wrong in wrongs:
-        total = wrong if total is None else total | wrong
+    for mistyped in conditions:
+        total = mistyped if total is None else total | mistyped
     return fn.when(column.isNotNull(), fn.struct(*parts)), total
 
 
 def found_name(found: Any, name: str) -> str | None:
-    """The field of an inferred schema that a name means, as the files spell it."""
+    """The field of an inferred schema with a name, compared without case, in the files' spelling."""
     folded = name.casefold()
     return next((field.name for field in found.fields if field.name.casefold() == folded), None)
 
 
-def _type_of(wanted: delta.StructType | None, name: str) -> delta.DataType | None:
-    field = None if wanted is None else wanted.find(name)
+def _type_of(target: delta.StructType | None, name: str) -> delta.DataType | None:
+    field = None if target is None else target.find(name)
     return None if field is None else field.data_type
 
 
-def _or_false(wrong: Column | None) -> Column:
+def _or_false(mistyped: Column | None) -> Column:
     from pyspark.sql import functions as fn
 
-    return fn.lit(False) if wrong is None else wrong
+    return fn.lit(False) if mistyped is None else mistyped
 
 
 def _require_known(found: Any, schema: delta.StructType, *, path: str, only_nested: bool = False) -> None:
-    """Refuse fields that the schema does not name, at any depth: they would be dropped."""
+    """Refuse fields that are not in the schema, at any depth, because they would be dropped."""
     from pyspark.sql.types import ArrayType, StructType
 
     for field in found.fields:
@@ -234,35 +236,36 @@ def _require_known(found: Any, schema: delta.StructType, *, path: str, only_nest
             continue
         if known is None:
             raise SchemaMismatchError(
-                f"The source files have a field that the source's schema does not name: {path}{field.name}.",
-                cause=f"The schema has {', '.join(path + name for name in schema.names)}",
-                fix="Add it to source.schema, or leave the schema out to take every field as text",
+                f"The source files have a field that is not in the source's schema: {path}{field.name}.",
+                cause=f"The schema has {', '.join(path + name for name in schema.names)}.",
+                fix="Add the field to source.schema, or leave the schema out to read every field as a "
+                "string.",
             )
-        inner, wanted = field.dataType, known.data_type
-        while isinstance(inner, ArrayType) and isinstance(wanted, delta.ArrayType):
-            inner, wanted = inner.elementType, wanted.element_type
-        if isinstance(inner, StructType) and isinstance(wanted, delta.StructType):
-            _require_known(inner, wanted, path=f"{path}{field.name}.")
-        elif isinstance(wanted, delta.MapType):
+        inner, target = field.dataType, known.data_type
+        while isinstance(inner, ArrayType) and isinstance(target, delta.ArrayType):
+            inner, target = inner.elementType, target.element_type
+        if isinstance(inner, StructType) and isinstance(target, delta.StructType):
+            _require_known(inner, target, path=f"{path}{field.name}.")
+        elif isinstance(target, delta.MapType):
             raise InvalidJobSpecError(
-                f"source.schema has a map, {path}{field.name}, and JSON has only objects",
-                fix="Name the object's fields as a struct, or take it as text with the type string",
+                f"The field {path}{field.name} of source.schema is a map, and JSON has only objects.",
+                fix="Declare the object's fields as a struct, or read it as JSON text with the type string.",
             )
 
 
-def _other_capitals(found: Any) -> str:
-    """A pattern of lines with a key that is one of the fields' at any depth but for its capitals.
+def _different_case_pattern(found: Any) -> str:
+    """A pattern for lines with a key that differs from a field's name, at any depth, only in case.
 
-    Spark takes such fields for one while it looks for names, and for two when it reads values.
+    Spark treats such keys as one field when it infers the schema, and as two fields when it reads values.
     """
-    names = sorted({re.sub(r"\\E", r"\\E\\\\E\\Q", name) for name in _names(found)})
+    names = sorted({re.sub(r"\\E", r"\\E\\\\E\\Q", name) for name in _all_field_names(found)})
     if not names:
         return "(?!)"
     known = "|".join(f"\\Q{name}\\E" for name in names)
     return f'"(?!(?:{known})"\\s*:)(?iu:{known})"\\s*:'
 
 
-def _names(found: Any) -> Iterator[str]:
+def _all_field_names(found: Any) -> Iterator[str]:
     from pyspark.sql.types import ArrayType, StructType
 
     for field in found.fields:
@@ -271,11 +274,11 @@ def _names(found: Any) -> Iterator[str]:
         while isinstance(inner, ArrayType):
             inner = inner.elementType
         if isinstance(inner, StructType):
-            yield from _names(inner)
+            yield from _all_field_names(inner)
 
 
-def _require_one_spelling(found: Any, path: str = "") -> None:
-    """Refuse fields of one object that differ in case alone: a column can have the values of one of them."""
+def _require_consistent_case(found: Any, path: str = "") -> None:
+    """Refuse fields of one object that differ only in case, because they belong to the same column."""
     from pyspark.sql.types import ArrayType, StructType
 
     spelled: dict[str, str] = {}
@@ -283,19 +286,19 @@ def _require_one_spelling(found: Any, path: str = "") -> None:
         other = spelled.setdefault(field.name.casefold(), field.name)
         if other != field.name:
             raise SchemaMismatchError(
-                f"The source files have fields that differ in case alone: {path}{other}, {path}{field.name}.",
-                fix="Spell the field in one way",
+                f"The source files have fields that differ only in case: {path}{other}, {path}{field.name}.",
+                fix="Write the field name in the same case everywhere.",
             )
         inner = field.dataType
         while isinstance(inner, ArrayType):
             inner = inner.elementType
         if isinstance(inner, StructType):
-            _require_one_spelling(inner, f"{path}{field.name}.")
+            _require_consistent_case(inner, f"{path}{field.name}.")
 
 
 def _require_free(found: Any, corrupt_column: str | None) -> None:
     if corrupt_column is not None and found_name(found, corrupt_column) is not None:
         raise SchemaMismatchError(
             f"The source files have a field with the name of the corrupt column: {corrupt_column}.",
-            fix="Give source.corrupt_column a name that no field has",
+            fix="Set source.corrupt_column to a name that no field has.",
         )

@@ -1,4 +1,4 @@
-"""JSON's numbers as the text that they are: Spark makes a double of one with a fraction before it is text."""
+"""JSON numbers as exact strings. Spark would convert a number with a fraction to a double first."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ if TYPE_CHECKING:
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"' + r"|'[^'\\]*+(?:\\.[^'\\]*+)*+'"
 _WORD: Final = r"[\w.+-]"
 _NUMBER: Final = rf"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?!{_WORD})"
-# What stands before a number, each match where the one before it ended, so that none begins inside a string.
-# All that repeats is possessive: Java goes through that in a loop, and through all else in a recursion.
+# The characters before a number. Each match starts where the previous match ended, so that none starts inside
+# a string. All quantifiers are possessive: Java matches these in a loop, and others by recursion.
 _BEFORE: Final = rf"""(?:[^"'0-9-]++|{_STRING}|(?!{_NUMBER})-?[0-9]{_WORD}*+|-(?![0-9]))*+"""
 _TOKENS: Final = rf"(?s)\G({_BEFORE})({_NUMBER})"
 _HAS_FRACTION: Final = "[0-9][.eE]"
 
 
 class MarkedNumbers:
-    """Numbers of JSON text as strings with a mark that no data can hold, and as numbers' text again."""
+    """Replaces numbers in JSON text by strings with a random mark, and removes the mark after parsing."""
 
     def __init__(self) -> None:
         self._mark = f"deltaward_{secrets.token_hex(8)}_"
 
     def marked(self, line: Column) -> Column:
-        """The JSON text with each number as a string; as it is where no number has a fraction."""
+        """The JSON text with each number as a marked string; unchanged when no number has a fraction."""
         from pyspark.sql import functions as fn
 
         quoted = fn.regexp_replace(line, _TOKENS, f'$1"{self._mark}$2"')
         return fn.when(line.rlike(_HAS_FRACTION), quoted).otherwise(line)
 
     def unmarked(self, column: Column, shape: Any) -> Column:
-        """What `from_json` made of marked text, at each depth with the numbers as they stood there.
+        """The result of `from_json` for marked text, with the original numbers at each depth.
 
         Args:
-            column: a string, a struct or an array of such.
-            shape: its Spark type.
+            column: a string, or a struct or array of strings.
+            shape: the Spark type of the column.
         """
         from pyspark.sql import functions as fn
         from pyspark.sql.types import ArrayType, StringType, StructType

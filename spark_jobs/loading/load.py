@@ -22,7 +22,7 @@ from delta_core.jobs.job_spec import JobSpec
 from spark_jobs.failures import ViolationToken
 from spark_jobs.loading.contract import FittedBatch, adds_columns, drift_error, fit_to_contract
 from spark_jobs.loading.delta_source import resolve_progress
-from spark_jobs.loading.json_lines import NOT_AN_OBJECT, SPELLED_OTHERWISE
+from spark_jobs.loading.json_lines import DIFFERENT_CASE, NOT_AN_OBJECT
 from spark_jobs.loading.params import LoadParams, parse_params
 from spark_jobs.loading.shaping import deduplicated
 from spark_jobs.loading.source import read_source, watch_source
@@ -43,14 +43,14 @@ _log = logging.getLogger(__name__)
 
 
 def run_load(spec: JobSpec, context: JobContext) -> JobResult:
-    """Load the source's rows into the table under the contract, as one commit.
+    """Load the source's rows into the table, validated by the contract, as one commit.
 
     Returns:
-        The result; a failed one, of which nothing is visible, when the batch drifted from its contract
-        (`output["drift"]`), when rows break it (`output["violations"]`) or do not pass the quality gate.
+        The result. It has failed, and nothing was committed, when the batch does not match its contract
+        (`output["drift"]`), rows violate the contract (`output["violations"]`) or fail the quality gate.
 
     Raises:
-        QualitySuiteError: the gate's suite cannot be checked; nothing was written.
+        QualitySuiteError: the gate's suite cannot be evaluated; nothing was written.
         DeltaError: see `spark_jobs.write`.
     """
     params = parse_params(spec.params)
@@ -103,37 +103,37 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
         mistyped = _mistyped(error, token, source.columns)
         if mistyped is None and not isinstance(error, ConstraintViolationError):
             raise error if shows_rows else without_rows(error) from None
-        return _violated(spec, context, params, request, batch, mistyped or error)
+        return _violations_result(spec, context, params, request, batch, mistyped or error)
     return _with_output(_with_quality(result, gate), batch.output())
 
 
 def _mistyped(error: Exception, token: ViolationToken, names: Sequence[str]) -> DeltaError | None:
-    """The error of a CSV value that is not of its column's type, when that is what Spark failed at."""
-    found = token.find(error.__cause__) if error.__cause__ is not None else None
-    if found is None:
+    """The error for an invalid value or line of the source, if Spark failed because of one."""
+    mark = token.find(error.__cause__) if error.__cause__ is not None else None
+    if mark is None:
         return None
-    position, row = found
+    position, row = mark
     if position == NOT_AN_OBJECT:
         return ConstraintViolationError(
-            "A line of the source is not one JSON object.",
-            cause=f"The line is {row}",
-            fix="Correct the file, or keep such lines with source.corrupt_column",
+            "A line of the source is not exactly one JSON object.",
+            cause=f"The line is {row}.",
+            fix="Correct the file, or keep such lines with source.corrupt_column.",
         )
-    if position == SPELLED_OTHERWISE:
+    if position == DIFFERENT_CASE:
         return ConstraintViolationError(
-            "Lines of the source have fields that differ in case alone.",
-            cause=f"One of the lines is {row}",
-            fix="Spell each field in one way",
+            "Lines of the source have fields that differ only in case.",
+            cause=f"One of the lines is {row}.",
+            fix="Write each field name in the same case everywhere.",
         )
     return ConstraintViolationError(
         f"A value of the source's column {names[position] if position < len(names) else position!r} "
-        "is not of the column's type, or the type would round or cut it.",
-        cause=f"The value is {row}",
-        fix="Correct the file, or let the contract say exact_string: false; nothing of the load is visible",
+        "is not of the column's type, or the type would round or truncate it.",
+        cause=f"The value is {row}.",
+        fix="Correct the file, or set exact_string: false in the contract. Nothing was committed.",
     )
 
 
-def _violated(
+def _violations_result(
     spec: JobSpec,
     context: JobContext,
     params: LoadParams,
@@ -141,9 +141,9 @@ def _violated(
     batch: FittedBatch,
     error: DeltaError,
 ) -> JobResult:
-    """The result of a load that a row has stopped: every rule that was broken, with rows and their number.
+    """The failed result of a load with violations: each violated rule with its row count and sample rows.
 
-    When the source cannot be looked at again, the row that stopped the load is all there is to say.
+    When the source cannot be read again, the result contains only the error for the first row.
     """
     violations: tuple[Violation, ...] = ()
     try:
@@ -163,9 +163,9 @@ def _violated(
             exact=params.contract.exact_string,
             show_rows=request.show_rows,
         )
-    except Exception as failure:  # whatever it is, the load has failed for the reason that is known
-        # By its kind alone: the text may hold values of the source.
-        _log.warning("the source could not be read again", extra={"error": type(failure).__name__})
+    except Exception as failure:  # in any case the load has failed because of the known error
+        # Log only the type: the message may contain values of the source.
+        _log.warning("The source could not be read again.", extra={"error": type(failure).__name__})
     if violations:
         error = violations_error(violations)
     elif not request.show_rows:
@@ -177,14 +177,16 @@ def _violated(
 def _read(
     params: LoadParams, context: JobContext, token: ViolationToken
 ) -> tuple[DataFrame, MistypedRows | None]:
-    """The source's rows; those with text of a wrong type apart, when they are to go to quarantine."""
+    """The source's rows. Rows with mistyped values are returned separately when they go to the quarantine."""
     spark, types = _session(context), params.columns
-    # Of a group it cannot be said which of its rows was wrong.
-    cast = params.source.format == "csv" and not params.source.group_by
-    if cast and params.quality is not None and params.quality.keeps_rejected:
-        watched = watch_source(spark, params.source, types=types, exact=params.contract.exact_string)
-        if watched.casts:
-            return divide_by_type(watched.frame, casts=watched.casts, notes=watched.notes)
+    # After a group_by, the mistyped row of a group cannot be identified.
+    casts_strings = params.source.format == "csv" and not params.source.group_by
+    if casts_strings and params.quality is not None and params.quality.keeps_rejected:
+        watched_source = watch_source(spark, params.source, types=types, exact=params.contract.exact_string)
+        if watched_source.casts:
+            return divide_by_type(
+                watched_source.frame, casts=watched_source.casts, notes=watched_source.notes
+            )
     rows = read_source(
         spark,
         params.source,
@@ -205,7 +207,7 @@ def _gate(
 ) -> QualityGate | None:
     if params.quality is None:
         return None
-    # A contract that keeps rows out of errors keeps their values out of reports as well.
+    # A contract that hides rows in errors also hides their values in reports.
     quality = params.quality if request.show_rows else replace(params.quality, samples=0)
     return QualityGate(
         quality,
@@ -226,7 +228,7 @@ def _gate(
 
 
 def _with_quality(result: JobResult, gate: QualityGate | None) -> JobResult:
-    """The result with what the gate decided, when it did."""
+    """The result with the gate's decision, if there is one."""
     if gate is None or gate.reports is None or result.already_applied:
         return result
     return replace(
@@ -245,7 +247,7 @@ def _mode(params: LoadParams) -> CommitMode:
         return CommitMode(params.mode)
     if params.mode != "overwrite":
         raise ConfigurationError(
-            f"replace_where does not go with mode {params.mode!r}.", fix="Use mode 'overwrite' with it."
+            f"replace_where cannot be combined with mode {params.mode!r}.", fix="Use mode 'overwrite'."
         )
     return CommitMode.REPLACE_WHERE
 

@@ -1,4 +1,4 @@
-"""Sort items of Spark SQL, such as `seq DESC NULLS LAST`, which Spark's `expr` alone does not know."""
+"""Sort items of Spark SQL, such as `seq DESC NULLS LAST`, which Spark's `expr` does not parse."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SortItem:
     """One item of an ORDER BY.
 
     Attributes:
-        expression: Spark SQL.
+        expression: a Spark SQL expression.
         descending: whether larger values come first.
         nulls_first: whether nulls come before all values.
     """
@@ -34,7 +34,7 @@ class SortItem:
     nulls_first: bool = False
 
     def column(self) -> Column:
-        """The item as Spark takes it."""
+        """The item as a Spark sort expression."""
         from pyspark.sql import functions as fn
 
         value = fn.expr(self.expression)
@@ -44,17 +44,17 @@ class SortItem:
 
 
 def sort_items(strings: Iterable[str]) -> list[SortItem]:
-    """The items of some texts, each of one item or several with commas between them.
+    """Parse sort items from SQL strings, each with one item or several items separated by commas.
 
-    Nulls come last where an item does not say where, so that a value always goes before none.
+    By default nulls come last, both ascending and descending.
 
     Raises:
         InvalidJobSpecError: an item has no expression.
     """
-    return [_item(part, text) for text in strings for part in _parts(text)]
+    return [_item(part, sql) for sql in strings for part in _parts(sql)]
 
 
-def _item(part: str, text: str) -> SortItem:
+def _item(part: str, sql: str) -> SortItem:
     rest = part.strip()
     nulls = _NULLS.search(rest)
     if nulls is not None:
@@ -64,8 +64,8 @@ def _item(part: str, text: str) -> SortItem:
         rest = rest[: direction.start()].rstrip()
     if not rest:
         raise InvalidJobSpecError(
-            f"There is nothing to order by in {text!r}.",
-            cause="An item is an expression, then ASC or DESC, then NULLS FIRST or NULLS LAST.",
+            f"The order item {sql!r} has no expression.",
+            cause="An item is an expression, then optionally ASC or DESC, then NULLS FIRST or NULLS LAST.",
             fix="Write, for example, seq DESC NULLS LAST.",
         )
     return SortItem(
@@ -75,12 +75,12 @@ def _item(part: str, text: str) -> SortItem:
     )
 
 
-def _parts(text: str) -> Iterator[str]:
-    """The text between commas that are in no brackets and no quotes."""
+def _parts(sql: str) -> Iterator[str]:
+    """The parts of the SQL text between commas outside of brackets and quotes."""
     start = depth = 0
     quote = ""
     escaped = False
-    for position, letter in enumerate(text):
+    for position, letter in enumerate(sql):
         if escaped:
             escaped = False
         elif quote:
@@ -91,6 +91,6 @@ def _parts(text: str) -> Iterator[str]:
         elif letter in _OPENING or letter in _CLOSING:
             depth += 1 if letter in _OPENING else -1
         elif letter == "," and depth == 0:
-            yield text[start:position]
+            yield sql[start:position]
             start = position + 1
-    yield text[start:]
+    yield sql[start:]

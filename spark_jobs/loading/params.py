@@ -25,7 +25,7 @@ PARAMS_SCHEMA: Final[Mapping[str, Any]] = {
         "partition_by": {"type": ["array", "null"], "items": {"type": "string"}},
         "replace_where": {
             "type": ["string", "null"],
-            "description": "with overwrite: replace only these rows",
+            "description": "with mode overwrite: replace only the rows that match this condition",
         },
         "merge_schema": {"type": "boolean"},
         "overwrite_schema": {"type": "boolean"},
@@ -56,7 +56,7 @@ class LoadParams:
 
 
 def parse_params(params: Mapping[str, Any]) -> LoadParams:
-    """Typed parameters from those of a spec that fits `PARAMS_SCHEMA`.
+    """Parse the parameters of a spec that conforms to `PARAMS_SCHEMA`.
 
     Raises:
         InvalidJobSpecError: the source, the contract or the gate is not valid.

@@ -1,4 +1,4 @@
-"""What becomes of a source's rows before they are written: filtered, selected or grouped, deduplicated."""
+"""Transformations of a source's rows before the write: filter, select or group, and deduplicate."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ DEDUPLICATE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": ["object", "null"],
     "required": ["keys"],
     "additionalProperties": False,
-    "description": "keep one row for each key",
+    "description": "keep one row per key",
     "properties": {
         "keys": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
         "order_by": {
             "type": "array",
             "items": {"type": "string", "minLength": 1},
-            "description": "Spark SQL, such as seq DESC NULLS LAST: the first row stays; nulls are last",
+            "description": "Spark SQL, such as seq DESC NULLS LAST. The first row is kept; by default "
+            "nulls are last",
         },
         "against_table": {
             "type": "boolean",
-            "description": "leave out rows whose key the table has already",
+            "description": "also drop rows whose key is already in the table",
         },
     },
 }
@@ -40,12 +41,12 @@ DEDUPLICATE_SCHEMA: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deduplication:
-    """Which of several rows with one key stays.
+    """The parameters of a deduplication: one row per key is kept.
 
     Attributes:
-        keys: columns; a row with a null in one of them stays, since nothing says whose it is.
-        order_by: the first row in this order stays; which one of equal rows is not said.
-        against_table: rows whose key the target table has do not stay either.
+        keys: the key columns. A row with a null in a key column is always kept.
+        order_by: the first row in this order is kept. Among rows that are equal in it, any row is kept.
+        against_table: whether to drop rows whose key is already in the target table.
     """
 
     keys: tuple[str, ...]
@@ -54,15 +55,17 @@ class Deduplication:
 
 
 def parse_deduplicate(value: Mapping[str, Any] | None) -> Deduplication | None:
-    """The parameter `deduplicate`, typed.
+    """Parse the parameter `deduplicate`.
 
     Raises:
-        InvalidJobSpecError: it names no key.
+        InvalidJobSpecError: no key column is given.
     """
     if value is None:
         return None
     if not value["keys"]:
-        raise InvalidJobSpecError("deduplicate names no key", fix="give at least one column in keys")
+        raise InvalidJobSpecError(
+            "The parameter deduplicate has no keys.", fix="Name at least one column in keys."
+        )
     return Deduplication(
         keys=tuple(value["keys"]),
         order_by=tuple(value.get("order_by") or ()),
@@ -77,10 +80,10 @@ def shaped(
 
     Args:
         frame: the rows as read.
-        source: what is applied.
-        kept: columns that go past `select`; groups have none of them.
-        flags: columns, one of which is true for a row with a value that became null: such a row stays where
-            `where` is neither true nor false for it, since the value might have decided.
+        source: the source with the three settings.
+        kept: columns that are kept in addition to `select`; a `group_by` drops them.
+        flags: boolean columns that are true when a mistyped value became null. A row with a true flag is kept
+            when `where` is null, because the value could have made it true.
     """
     from pyspark.sql import functions as fn
 
@@ -89,9 +92,9 @@ def shaped(
         if flags:
             condition = fn.coalesce(condition, fn.array_contains(fn.array(*map(fn.col, flags)), True))
         frame = frame.where(condition)
-    chosen = [fn.expr(text).alias(name) for name, text in source.select.items()]
+    chosen = [fn.expr(sql).alias(name) for name, sql in source.select.items()]
     if source.group_by:
-        groups = [fn.expr(text).alias(name) for name, text in source.group_by.items()]
+        groups = [fn.expr(sql).alias(name) for name, sql in source.group_by.items()]
         return frame.groupBy(*groups).agg(*chosen)
     if chosen:
         return frame.select(*chosen, *[fn.col(quoted(name)) for name in kept])
@@ -99,52 +102,52 @@ def shaped(
 
 
 def deduplicated(
-    spark: SparkSession, frame: DataFrame, wanted: Deduplication | None, *, table: Snapshot | None
+    spark: SparkSession, frame: DataFrame, deduplication: Deduplication | None, *, table: Snapshot | None
 ) -> DataFrame:
-    """The rows of `frame` that stay.
+    """The rows of `frame` after the deduplication.
 
     Cost: a shuffle by key, and with `against_table` a scan of the table's key columns.
 
     Raises:
-        SchemaMismatchError: a key is no column of the rows, or of the table.
-        InvalidJobSpecError: there is nothing to order by in an item of the order.
-        JobFailedError: Spark does not take an item of the order.
+        SchemaMismatchError: a key is not a column of the rows or of the table.
+        InvalidJobSpecError: an item of the order has no expression.
+        JobFailedError: Spark refuses an item of the order.
     """
-    if wanted is None:
+    if deduplication is None:
         return frame
     try:
-        return _deduplicated(spark, frame, wanted, table)
+        return _deduplicated(spark, frame, deduplication, table)
     except Exception as error:
         raise as_delta_error(error, doing="deduplicating the rows") from error
 
 
 def _deduplicated(
-    spark: SparkSession, frame: DataFrame, wanted: Deduplication, table: Snapshot | None
+    spark: SparkSession, frame: DataFrame, deduplication: Deduplication, table: Snapshot | None
 ) -> DataFrame:
     from pyspark.sql import functions as fn
     from pyspark.sql.window import Window
 
     present = {name.casefold(): name for name in frame.columns}
-    if missing := [key for key in wanted.keys if key.casefold() not in present]:
+    if missing := [key for key in deduplication.keys if key.casefold() not in present]:
         raise SchemaMismatchError(
             f"The rows have no column {', '.join(map(repr, missing))} to deduplicate by.",
-            cause=f"They have {', '.join(frame.columns)}",
-            fix="Name columns of the rows in deduplicate.keys",
+            cause=f"The rows have the columns {', '.join(frame.columns)}.",
+            fix="Name columns of the rows in deduplicate.keys.",
         )
-    keys = [fn.col(quoted(present[key.casefold()])) for key in wanted.keys]
+    keys = [fn.col(quoted(present[key.casefold()])) for key in deduplication.keys]
     rank = f"__deltaward_{secrets.token_hex(8)}"
-    order = [item.column() for item in sort_items(wanted.order_by)] or [fn.lit(0)]
-    no_key = fn.lit(False)
+    order = [item.column() for item in sort_items(deduplication.order_by)] or [fn.lit(0)]
+    has_null_key = fn.lit(False)
     for key in keys:
-        no_key = no_key | key.isNull()
+        has_null_key = has_null_key | key.isNull()
     ranked = frame.withColumn(rank, fn.row_number().over(Window.partitionBy(*keys).orderBy(*order)))
-    _ = ranked.columns  # a session on a server looks at the order only now
-    frame = ranked.where((fn.col(rank) == 1) | no_key).drop(rank)
-    if not wanted.against_table or table is None:
+    _ = ranked.columns  # a Connect session analyzes the order only now
+    frame = ranked.where((fn.col(rank) == 1) | has_null_key).drop(rank)
+    if not deduplication.against_table or table is None:
         return frame
-    known = read_snapshot(spark, table, columns=list(wanted.keys))
-    known = known.toDF(*[f"{rank}_{index}" for index in range(len(keys))])
+    table_keys = read_snapshot(spark, table, columns=list(deduplication.keys))
+    table_keys = table_keys.toDF(*[f"{rank}_{index}" for index in range(len(keys))])
     same = fn.lit(True)
     for index, key in enumerate(keys):
         same = same & (key == fn.col(f"{rank}_{index}"))
-    return frame.join(known, same, "left_anti")
+    return frame.join(table_keys, same, "left_anti")

@@ -1,4 +1,4 @@
-"""Source files as a DataFrame that hides nothing: what does not fit is an error, never a null."""
+"""Source files as a DataFrame. Data that does not fit is an error, never null."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PARQUET_OPTIONS = {
-    # Without it the columns are those of one file, and what the others have besides is dropped silently.
+    # Without it Spark uses the columns of one file and silently drops further columns of the others.
     "mergeSchema": "true",
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
-    # `where` may compare floating-point numbers, by which files must not be left out.
+    # `where` may compare floating-point numbers, which must not prune files.
     **UNFILTERED,
 }
 _NOTE = "__deltaward_note_"
@@ -40,13 +40,13 @@ _NO_NOTES = StructType(())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedSource:
-    """The source's rows with notes about each: nothing in them fails.
+    """The source's rows with notes about mistyped values, instead of failures.
 
     Attributes:
-        frame: the rows; text that is not of its column's type is null. The columns of `notes` stand last.
-        casts: the columns of CSV text that were cast, and to which type.
-        notes: for each cast a boolean, whether its text was not of the type; then the row's text as JSON.
-            Empty for a source that is not cast.
+        frame: the rows. A string that is not of its column's type is null. The columns of `notes` are last.
+        casts: the CSV columns that were cast, with their types.
+        notes: for each cast a boolean column that is true for a mistyped value; then the original row as
+            JSON. Empty for a source without casts.
     """
 
     frame: DataFrame
@@ -68,20 +68,20 @@ def read_source(
     Args:
         spark: the session.
         source: the files.
-        types: the types for a CSV source's columns when the source itself names none.
-        token: marks the error of a CSV value that is not of its column's type; the number it carries is
-            the column's position.
-        exact: whether text that its column's type would round or cut is not of the type.
-        show_rows: whether that error holds the value.
+        types: the types of a CSV source's columns when the source has no schema.
+        token: marks the error for a CSV value that is not of its column's type. The mark contains the
+            column's position.
+        exact: whether to refuse strings that the column's type would round or truncate.
+        show_rows: whether the error contains the value.
 
     Raises:
-        JobError: a file is not there, cannot be read, or is not UTF-8.
-        SchemaMismatchError: CSV files have other columns than the source's schema.
+        JobError: a file is missing, cannot be read, or is not UTF-8.
+        SchemaMismatchError: the columns of CSV files differ from the source's schema.
     """
-    return _opened(
+    return _open_source(
         spark,
         source,
-        lambda frame: _typed(frame, source, types, token, exact=exact, show_rows=show_rows),
+        lambda frame: _with_failing_casts(frame, source, types, token, exact=exact, show_rows=show_rows),
         (),
         types=types,
         token=token,
@@ -92,26 +92,26 @@ def read_source(
 def watch_source(
     spark: SparkSession, source: Source, *, types: StructType | None, exact: bool = True
 ) -> WatchedSource:
-    """The source's rows as `read_source` would give them, noting what it would fail at.
+    """The source's rows as from `read_source`, but with notes about mistyped values instead of failures.
 
     Raises:
-        JobError, SchemaMismatchError: as `read_source`.
+        JobError, SchemaMismatchError: as for `read_source`.
     """
     from pyspark.sql import functions as fn
 
     casts: list[StructField] = []
     notes: list[StructField] = []
 
-    def noted(frame: DataFrame) -> DataFrame:
+    def with_notes(frame: DataFrame) -> DataFrame:
         columns, flags = [], []
-        for name, field in _cast_to(frame, source, types):
-            text = fn.col(quoted(name))
+        for name, field in _cast_targets(frame, source, types):
+            string = fn.col(quoted(name))
             if field is None:
-                columns.append(text)
+                columns.append(string)
                 continue
-            value, wrong = cast_string(text, field.data_type, exact=exact)
+            value, is_mistyped = cast_string(string, field.data_type, exact=exact)
             columns.append(value.alias(field.name))
-            flags.append(wrong.alias(f"{_NOTE}{len(casts)}"))
+            flags.append(is_mistyped.alias(f"{_NOTE}{len(casts)}"))
             notes.append(StructField(name=f"{_NOTE}{len(casts)}", data_type=BOOLEAN))
             casts.append(field)
         if casts:
@@ -119,11 +119,11 @@ def watch_source(
             flags.append(row_json(frame.columns).alias(f"{_NOTE}text"))
         return frame.select(*columns, *flags)
 
-    frame = _opened(spark, source, noted, notes, types=types, token=ViolationToken(), exact=exact)
+    frame = _open_source(spark, source, with_notes, notes, types=types, token=ViolationToken(), exact=exact)
     return WatchedSource(frame=frame, casts=tuple(casts), notes=StructType(tuple(notes)))
 
 
-def _opened(
+def _open_source(
     spark: SparkSession,
     source: Source,
     typed: Callable[[DataFrame], DataFrame],
@@ -133,7 +133,7 @@ def _opened(
     token: ViolationToken,
     exact: bool,
 ) -> DataFrame:
-    """The source's rows, CSV text made `typed`, shaped; the columns of `kept` go past `select`."""
+    """Read the source, apply `typed` to CSV rows, and shape the rows. Columns in `kept` survive `select`."""
     paths = [escape_glob(uri) for uri in source.uris]
     try:
         if source.format == "csv":
@@ -155,12 +155,12 @@ def _opened(
         raise JobError(
             "The source of the load cannot be read.",
             cause=failure.cause or failure.problem,
-            fix=f"Check {', '.join(source.uris[:3])} and the expressions of select",
+            fix=f"Check {', '.join(source.uris[:3])} and the expressions of select.",
         ) from error
     return frame
 
 
-def _typed(
+def _with_failing_casts(
     frame: DataFrame,
     source: Source,
     types: StructType | None,
@@ -169,27 +169,27 @@ def _typed(
     exact: bool,
     show_rows: bool,
 ) -> DataFrame:
-    """CSV text as typed columns; text that is not of the type fails the job when it is met."""
+    """The CSV strings cast to their types. A string that is not of its type fails the job when it is read."""
     from pyspark.sql import functions as fn
 
     columns = []
-    for position, (name, field) in enumerate(_cast_to(frame, source, types)):
-        text = fn.col(quoted(name))
+    for position, (name, field) in enumerate(_cast_targets(frame, source, types)):
+        string = fn.col(quoted(name))
         if field is None:
-            columns.append(text)
+            columns.append(string)
             continue
-        value, mistyped = cast_string(text, field.data_type, exact=exact)
-        shown = fn.to_json(fn.struct(text.alias(name))) if show_rows else fn.lit("{}")
+        value, mistyped = cast_string(string, field.data_type, exact=exact)
+        shown = fn.to_json(fn.struct(string.alias(name))) if show_rows else fn.lit("{}")
         failure = fn.raise_error(fn.concat(fn.lit(token.mark(position)), shown))
         guarded = fn.when(mistyped, failure.cast(to_spark_type(field.data_type))).otherwise(value)
         columns.append(guarded.alias(field.name))
     return frame.select(*columns)
 
 
-def _cast_to(
+def _cast_targets(
     frame: DataFrame, source: Source, types: StructType | None
 ) -> list[tuple[str, StructField | None]]:
-    """For each column of a CSV source the field that its text is cast to; None where it stays text."""
+    """The field to cast each CSV column to; None for a column that stays a string."""
     if source.schema is not None:
         _require_columns(frame, source.schema)
         types = source.schema
@@ -206,7 +206,7 @@ def _require_columns(frame: DataFrame, schema: StructType) -> None:
     if extra or missing:
         problems = [f"extra columns {extra}"] * bool(extra) + [f"missing columns {missing}"] * bool(missing)
         raise SchemaMismatchError(
-            f"The source files have other columns than the source's schema: {'; '.join(problems)}.",
+            f"The columns of the source files differ from the source's schema: {'; '.join(problems)}.",
             cause=f"The schema has the columns {list(schema.names)}.",
             fix="Correct the files or source.schema.",
         )

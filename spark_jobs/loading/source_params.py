@@ -1,4 +1,4 @@
-"""The `source` of a job's parameters, typed: files, or the rows of another table."""
+"""The `source` of a job's parameters: files, or the rows of another table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_jobs.loading.contract import COLUMNS_SCHEMA
 
 FORMATS: Final = ("parquet", "csv", "json", "delta")
 RECORDED: Final = "recorded"
-"""`changes_since`: the version that the target table's `txn` action of this job's key names."""
+"""A value of `changes_since`: the version in the target table's `txn` action of this job's key."""
 
 _ONLY_FOR = {
     "options": ("parquet", "csv", "json"),
@@ -33,32 +33,34 @@ SOURCE_SCHEMA: Final[Mapping[str, Any]] = {
         "uris": {
             "type": "array",
             "items": {"type": "string", "minLength": 1},
-            "description": "files or directories; for delta the one table",
+            "description": "files or directories; for delta exactly one table",
         },
-        "options": {"type": "object", "description": "of Spark's reader; values are text"},
+        "options": {"type": "object", "description": "options of Spark's reader; the values are strings"},
         "schema": {
             **COLUMNS_SCHEMA,
-            "description": "the columns of CSV or JSON files; their text is cast to these types",
+            "description": "the columns of CSV or JSON files; their strings are cast to these types",
         },
         "corrupt_column": {
             "type": ["string", "null"],
             "minLength": 1,
-            "description": "json: keeps the text of a line that does not fit; without it such a line is an "
+            "description": "json: the column to keep invalid lines in; without it an invalid line is an "
             "error",
         },
         "version": {
             "type": ["integer", "null"],
             "minimum": 0,
-            "description": "delta: the table's version; the newest when left out",
+            "description": "delta: the table's version; by default the newest",
         },
         "changes_since": {
             "type": ["integer", "string", "null"],
-            "description": "delta: only rows appended after this version, or after the version "
-            f"{RECORDED!r} with the target by this job's key; the whole table when there is none",
+            "description": "delta: only rows appended after this version. "
+            f"{RECORDED!r}: after the version that the target has recorded for this job's key, or the whole "
+            "table when it has recorded none",
         },
         "where": {
             "type": ["string", "null"],
-            "description": "Spark SQL condition over the source's columns; only rows for which it is true",
+            "description": "Spark SQL condition over the source's columns; only rows for which it is "
+            "true are read",
         },
         "select": {
             "type": "object",
@@ -66,7 +68,8 @@ SOURCE_SCHEMA: Final[Mapping[str, Any]] = {
         },
         "group_by": {
             "type": "object",
-            "description": "output column: expression to group by; those of select are then aggregates",
+            "description": "output column: expression to group by; the expressions of select are then "
+            "aggregates",
         },
     },
 }
@@ -74,16 +77,16 @@ SOURCE_SCHEMA: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where the rows come from.
+    """The source of the rows.
 
     Attributes:
-        schema: column types of text files.
-        corrupt_column: JSON: where the text of a line that does not fit is kept.
-        version: Delta: which version; the newest when None.
-        changes_since: Delta: only rows appended after this version; `recorded` is the one that the target
-            table has for the job's key, see `delta_source.resolve_progress`.
+        schema: the columns of CSV or JSON files.
+        corrupt_column: JSON: the column for invalid lines.
+        version: Delta: the version; None for the newest.
+        changes_since: Delta: only rows appended after this version; `recorded` is the version that the target
+            has recorded for the job's key, see `delta_source.resolve_progress`.
         where: a condition on the source's columns.
-        select: output columns; all of the source's when empty.
+        select: output columns; empty for all columns of the source.
         group_by: output columns to group by.
     """
 
@@ -100,31 +103,34 @@ class Source:
 
 
 def parse_source(source: Mapping[str, Any]) -> Source:
-    """A typed source from one that fits `SOURCE_SCHEMA`.
+    """Parse a source that conforms to `SOURCE_SCHEMA`.
 
     Raises:
-        InvalidJobSpecError: there is no file, a type does not exist, or a setting does not go with the
+        InvalidJobSpecError: no file is given, a type does not exist, or a setting does not apply to the
             format.
     """
     chosen = source["format"]
     if not source["uris"]:
-        raise InvalidJobSpecError("the load has no source", fix="name at least one file in source.uris")
+        raise InvalidJobSpecError("The load has no source.", fix="Name at least one file in source.uris.")
     for name, formats in _ONLY_FOR.items():
         if source.get(name) not in (None, {}, []) and chosen not in formats:
             raise InvalidJobSpecError(
-                f"source.{name} does not go with the format {chosen!r}",
-                fix=f"leave it out, or use {' or '.join(formats)}",
+                f"The setting source.{name} does not apply to the format {chosen!r}.",
+                fix=f"Leave out the setting, or use the format {' or '.join(formats)}.",
             )
     if chosen == "delta" and len(source["uris"]) != 1:
-        raise InvalidJobSpecError("a delta source is one table", fix="name one table in source.uris")
+        raise InvalidJobSpecError(
+            "A source of the format delta must be one table.", fix="Name one table in source.uris."
+        )
     since = source.get("changes_since")
     if isinstance(since, str) and since != RECORDED:
         raise InvalidJobSpecError(
-            f"source.changes_since is {since!r}", fix=f"give a version, or {RECORDED!r}"
+            f"The setting source.changes_since is {since!r}.", fix=f"Set it to a version or to {RECORDED!r}."
         )
     if source.get("group_by") and not source.get("select"):
         raise InvalidJobSpecError(
-            "source.group_by needs aggregates", fix="give them as source.select, such as {n: count(*)}"
+            "The setting source.group_by needs aggregates.",
+            fix="Add them to source.select, such as {n: count(*)}.",
         )
     return Source(
         format=chosen,
@@ -141,7 +147,7 @@ def parse_source(source: Mapping[str, Any]) -> Source:
 
 
 def as_option(value: object) -> str:
-    """An option as Spark and Delta spell it: booleans in lower case."""
+    """An option's value as a string in Spark's and Delta's form: booleans in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -151,4 +157,6 @@ def _columns(columns: list[Mapping[str, Any]] | None) -> StructType | None:
     try:
         return schema_of_columns(columns)
     except SchemaError as error:
-        raise InvalidJobSpecError("source.schema is not a schema", cause=str(error), fix=error.fix) from error
+        raise InvalidJobSpecError(
+            "The setting source.schema is not a valid schema.", cause=str(error), fix=error.fix
+        ) from error

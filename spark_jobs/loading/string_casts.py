@@ -1,4 +1,4 @@
-"""Text as a value of a type; text that the type would round or cut is no value of it."""
+"""Casts of strings to a type. A string that the type would round or truncate is not a value of the type."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ _TIME_ALONE: Final = r"^\s*T?\d{1,2}:"
 _ZONE: Final = r":\d{1,2}(\.\d*)?\s*[^\s\d:.]"
 
 
-def cast_string(text: Column, wanted: delta.DataType, *, exact: bool) -> tuple[Column, Column]:
-    """The text as a value of `wanted`, and whether it is no text of that type.
+def cast_string(string: Column, target: delta.DataType, *, exact: bool) -> tuple[Column, Column]:
+    """The string cast to `target`, and whether the string is not a value of that type.
 
     Args:
-        text: a column of strings. White space around a value is none of it.
-        wanted: a primitive type.
-        exact: text is no value of the type when it has digits that a decimal would round, a time of day or a
-            zone that a date or a timestamp without one would drop, or parts of a microsecond. A fraction
-            that a float or a double cannot have exactly is rounded as anywhere; a number beyond them is none.
+        string: a column of strings. White space around a value is ignored.
+        target: a primitive type.
+        exact: whether to refuse digits that a decimal would round, a time of day or a zone that a date or a
+            timestamp without zone would drop, and fractions of a microsecond. A fraction that a float or a
+            double cannot represent exactly is rounded as usual; a number beyond their range is refused.
 
     Returns:
-        The value, null where there is none; and a boolean that is true where text is there and no value.
+        The value, or null; and a boolean that is true when the string is not null but the value is null.
     """
     from pyspark.sql import functions as fn
 
-    value = text.try_cast(to_spark_type(wanted))
-    kept = _is_kept(text, value, wanted) if exact else None
-    if kept is not None:
-        value = fn.when(kept, value)
-    return value, text.isNotNull() & value.isNull()
+    value = string.try_cast(to_spark_type(target))
+    is_exact = _is_exact(string, value, target) if exact else None
+    if is_exact is not None:
+        value = fn.when(is_exact, value)
+    return value, string.isNotNull() & value.isNull()
 
 
-def _is_kept(text: Column, value: Column, wanted: delta.DataType) -> Column | None:
-    """Whether the type keeps all that the text says; None for types that refuse other text themselves."""
+def _is_exact(string: Column, value: Column, target: delta.DataType) -> Column | None:
+    """Whether the type represents the string exactly; None for types whose cast refuses all other strings."""
     from pyspark.sql import functions as fn
 
-    if isinstance(wanted, delta.DecimalType):
-        return _fraction_digits(text) <= wanted.scale
-    if wanted in (delta.FLOAT, delta.DOUBLE):
-        has_digits = text.rlike(r"\d")
+    if isinstance(target, delta.DecimalType):
+        return _fraction_digits(string) <= target.scale
+    if target in (delta.FLOAT, delta.DOUBLE):
+        has_digits = string.rlike(r"\d")
         beyond = has_digits & fn.abs(value).eqNullSafe(fn.lit(float("inf")))
-        vanished = text.rlike(r"^[^eE]*[1-9]") & (value == 0)
-        return text.rlike(_DOUBLE) & ~beyond & ~vanished
-    if wanted == delta.DATE:
-        return ~text.rlike(_TIME_OF_DAY)
-    if wanted == delta.TIMESTAMP:
-        return ~text.rlike(_BEYOND_MICROSECONDS) & ~text.rlike(_TIME_ALONE)
-    if wanted == delta.TIMESTAMP_NTZ:
-        return ~text.rlike(_BEYOND_MICROSECONDS) & ~text.rlike(_TIME_ALONE) & ~text.rlike(_ZONE)
+        vanished = string.rlike(r"^[^eE]*[1-9]") & (value == 0)
+        return string.rlike(_DOUBLE) & ~beyond & ~vanished
+    if target == delta.DATE:
+        return ~string.rlike(_TIME_OF_DAY)
+    if target == delta.TIMESTAMP:
+        return ~string.rlike(_BEYOND_MICROSECONDS) & ~string.rlike(_TIME_ALONE)
+    if target == delta.TIMESTAMP_NTZ:
+        return ~string.rlike(_BEYOND_MICROSECONDS) & ~string.rlike(_TIME_ALONE) & ~string.rlike(_ZONE)
     return None
 
 
-def _fraction_digits(text: Column) -> Column:
-    """How many digits after the point a number needs; of text that is no number, something."""
+def _fraction_digits(string: Column) -> Column:
+    """How many digits after the decimal point a number needs; arbitrary for a string that is not a number."""
     from pyspark.sql import functions as fn
 
-    whole, fraction, exponent = (fn.regexp_extract(text, _NUMBER, group) for group in (1, 2, 3))
+    whole, fraction, exponent = (fn.regexp_extract(string, _NUMBER, group) for group in (1, 2, 3))
     digits = fn.concat(whole, fraction)
     significant = fn.rtrim(digits, fn.lit("0"))
     zeros = fn.length(digits) - fn.length(significant)

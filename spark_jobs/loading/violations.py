@@ -1,7 +1,8 @@
-"""Which rows broke which rule, and how many: a second look at the source after a load has failed.
+"""Violations of a failed load: the violated rules with row counts and sample rows.
 
-Spark stops at the first row that breaks a rule. To correct a file its author needs all the rules that were
-broken, the number of rows and some of them, so the source is read once more with nothing that can fail.
+Spark stops at the first row that violates a rule. To correct a file, its author needs all violated rules, the
+number of rows and some of these rows. Therefore the source is read once more, with expressions that cannot
+fail.
 """
 
 from __future__ import annotations
@@ -22,25 +23,25 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 MAX_ROWS = 5
-"""Rows that are shown of each rule."""
+"""The number of sample rows per rule."""
 MAX_RULES = 10
-"""Rules of which rows are shown; all of them are counted."""
+"""The number of rules with sample rows. The violations of all rules are counted."""
 MAX_ROW_CHARACTERS = 2_000
-"""A longer row is shown as its first so many characters of JSON."""
+"""The length to which a sample row's JSON is truncated."""
 
 _MESSAGE_ROW_CHARACTERS = 300
-_ADDRESS = "Correct or filter the rows; nothing of the load is visible"
+_FIX = "Correct or filter the rows. Nothing was committed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One rule that rows of a batch break.
+    """One rule that rows of a batch violate.
 
     Attributes:
-        rule: its name: a constraint's, `NOT NULL column`, `TYPE column`, `replaceWhere`.
+        rule: the rule's name: that of a constraint, `NOT NULL column`, `TYPE column` or `replaceWhere`.
         text: the rule as its author wrote it.
-        count: how many rows break it. A row with a value of a wrong type counts for that rule alone.
-        rows: some of them, as JSON objects; as cut text when they are long; none when rows are not shown.
+        count: how many rows violate it. A row with a mistyped value counts only for the `TYPE` rule.
+        rows: sample rows as JSON objects, or as truncated JSON text; empty when rows are not shown.
     """
 
     rule: str
@@ -63,18 +64,18 @@ def find_violations(
     exact: bool = True,
     show_rows: bool = True,
 ) -> tuple[Violation, ...]:
-    """The rules that rows of the source break, those with the most rows first.
+    """The rules that rows of the source violate, sorted by the number of rows, largest first.
 
-    Cost: one pass over the source that counts, then one for each rule shown, which ends at its fifth row.
+    Cost: one pass over the source to count, then one per rule with sample rows, which ends at the fifth row.
 
     Args:
         spark: the session.
         source: the files of the load.
-        checks: what each row had to satisfy.
+        checks: the checks that each row had to pass.
         types: as for `read_source`.
-        schema: what the rows were given for writing.
+        schema: the schema with which the rows were written.
         exact: as for `read_source`.
-        show_rows: False leaves the rows where they are.
+        show_rows: False omits sample rows.
     """
     from pyspark.sql import functions as fn
 
@@ -85,43 +86,45 @@ def find_violations(
         (f"TYPE {field.name}", f"{field.name} is of type {field.data_type}", fn.col(note))
         for field, note in zip(watched.casts, notes.names, strict=False)
     ]
-    sound = fn.lit(True)
-    for _, _, wrong in rules:
-        sound = sound & ~wrong
-    rules += [(check.name, check.text, sound & check.broken()) for check in _distinct(checks)]
+    is_well_typed = fn.lit(True)
+    for _, _, mistyped in rules:
+        is_well_typed = is_well_typed & ~mistyped
+    rules += [(check.name, check.text, is_well_typed & check.broken()) for check in _distinct(checks)]
     if not rules:
         return ()
     counts = frame.agg(*[fn.count(fn.when(broken, 1)) for _, _, broken in rules]).collect()[0]
-    found = sorted(
+    violated = sorted(
         ((rules[index], count) for index, count in enumerate(counts) if count), key=lambda item: -item[1]
     )
-    raw = fn.col(notes.names[-1]) if watched.casts else row_json(schema.names)
+    source_row = fn.col(notes.names[-1]) if watched.casts else row_json(schema.names)
     violations = []
-    for number, ((name, text, broken), count) in enumerate(found):
-        row = raw if name.startswith("TYPE ") else row_json(schema.names)
+    for number, ((name, text, broken), count) in enumerate(violated):
+        row = source_row if name.startswith("TYPE ") else row_json(schema.names)
         shown = _rows(frame, broken, row) if show_rows and number < MAX_RULES else ()
         violations.append(Violation(rule=name, text=text, count=count, rows=shown))
     return tuple(violations)
 
 
 def violations_error(violations: Sequence[Violation]) -> ConstraintViolationError:
-    """One error for all of them: every rule with its count, and rows of the first ones."""
+    """One error for all violations: every rule with its count, and sample rows of the first rules."""
     counted = "; ".join(
-        f"{item.count} {'row breaks' if item.count == 1 else 'rows break'} {item.rule!r} ({item.text})"
+        f"{item.count} {'row violates' if item.count == 1 else 'rows violate'} {item.rule!r} ({item.text})"
         for item in violations
     )
     shown = "; ".join(
-        f"{item.rule!r}: {', '.join(_short(row) for row in item.rows)}" for item in violations if item.rows
+        f"{item.rule!r}: {', '.join(_truncated(row) for row in item.rows)}"
+        for item in violations
+        if item.rows
     )
     return ConstraintViolationError(
-        f"Rows of the source break the contract or the table's rules: {counted}.",
-        cause=f"Such rows are, for {shown}" if shown else "",
-        fix=_ADDRESS,
+        f"Rows of the source violate the contract or the table's constraints: {counted}.",
+        cause=f"Sample rows are, for {shown}." if shown else "",
+        fix=_FIX,
     )
 
 
 def without_rows(error: DeltaError) -> DeltaError:
-    """The error without what it quotes from the source; of Spark's own text its condition stays."""
+    """The error without quoted values of the source. Of a message of Spark, only the condition is kept."""
     if isinstance(error, ConstraintViolationError):
         return ConstraintViolationError(error.problem, fix=error.fix)
     return type(error)(error.problem, cause=error.cause.partition(":")[0], fix=error.fix)
@@ -144,13 +147,13 @@ def _row(text: str) -> Mapping[str, Any] | str:
     return row if isinstance(row, dict) else text
 
 
-def _short(row: Mapping[str, Any] | str) -> str:
+def _truncated(row: Mapping[str, Any] | str) -> str:
     text = row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)
     return text if len(text) <= _MESSAGE_ROW_CHARACTERS else text[:_MESSAGE_ROW_CHARACTERS] + "..."
 
 
 def _distinct(checks: Sequence[Check]) -> list[Check]:
-    """The checks without repetition: table and contract often demand the same."""
+    """The checks without duplicates: table and contract often have the same checks."""
     seen: dict[tuple[str, object], Check] = {}
     for check in checks:
         seen.setdefault((check.name, check.broken_if), check)

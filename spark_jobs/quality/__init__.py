@@ -1,4 +1,4 @@
 """The quality gate of loads: stage the files, validate them, and only then publish or refuse.
 
-Great Expectations and pandas are imported inside functions, by a job that has a suite to check.
+Great Expectations and pandas are imported inside functions, only by a job with a suite.
 """

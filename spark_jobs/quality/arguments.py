@@ -1,4 +1,4 @@
-"""The keyword arguments of an expectation, read against the rows' schema."""
+"""The keyword arguments of an expectation, interpreted with the rows' schema."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from delta_core.schema.types import VARIANT, ArrayType, DataType, MapType, StructType
 from spark_jobs.quality.params import ExpectationSpec
 from spark_jobs.quality.row_conditions import row_condition
-from spark_jobs.quality.rules import Asked, Ignore, Limits
-from spark_jobs.quality.suite_values import MisfitError, exact_number, is_exact, is_number, typed_value
+from spark_jobs.quality.rules import Ignore, Limits, RowSelection
+from spark_jobs.quality.suite_values import InapplicableError, exact_number, is_exact, is_number, typed_value
 
 _IGNORE = {
     "both_values_are_missing": Ignore.ALL_MISSING,
@@ -24,13 +24,13 @@ _IGNORE = {
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a compiled expectation is made of.
+    """The inputs for compiling an expectation.
 
     Attributes:
-        spec: as written, its columns in the table's spelling. Numbers and sets are read here, since the
-            library makes floats of them.
+        spec: the expectation as written, with the table's column names. Numbers and sets are taken from here,
+            because the library converts them to floats.
         made: the library's object, which has the defaults of all other arguments.
-        schema: the rows'.
+        schema: the rows' schema.
     """
 
     spec: ExpectationSpec
@@ -38,14 +38,14 @@ class Arguments:
     schema: StructType
 
     def raw(self, key: str) -> Any:
-        """An argument as written; None when it is left out."""
+        """An argument as written; None when it is missing."""
         return self.spec.kwargs.get(key)
 
     def option(self, key: str) -> Any:
         """An argument with the library's default."""
         value = getattr(self.made, key, None)
         if isinstance(value, dict):
-            raise MisfitError(f"its {key} is a parameter, and a suite has no values for those")
+            raise InapplicableError(f"The {key} is a runtime parameter, which a suite does not support.")
         return value
 
     def type_of(self, column: str) -> DataType:
@@ -56,49 +56,55 @@ class Arguments:
 
     @property
     def column(self) -> str:
-        """The one column that it is about."""
+        """The column of a single-column expectation."""
         return str(self.raw("column"))
 
     @property
     def mostly(self) -> Fraction:
-        """The share of rows that must meet it."""
+        """The share of rows that must meet the expectation."""
         return Fraction(exact_number(1 if self.option("mostly") is None else self.option("mostly")))
 
-    def asked(self, *, ignore: Ignore = Ignore.ANY_MISSING) -> Asked:
-        """The rows that have a value in the columns, and meet the row condition."""
+    def selection(self, *, ignore: Ignore = Ignore.ANY_MISSING) -> RowSelection:
+        """The selection of rows that have values in the columns and match the row condition."""
         where = row_condition(self.raw("row_condition"), self.schema)
-        return Asked(columns=self.spec.columns, where=where, ignore=ignore)
+        return RowSelection(columns=self.spec.columns, where=where, ignore=ignore)
 
-    def asked_of_several(self) -> Asked:
-        """The rows that an expectation on several columns asks, by its `ignore_row_if`."""
-        wanted = self.option("ignore_row_if")
-        if wanted not in _IGNORE:
-            raise MisfitError(f"ignore_row_if is {wanted!r}; there are {', '.join(_IGNORE)}")
-        return self.asked(ignore=_IGNORE[wanted])
+    def selection_of_several(self) -> RowSelection:
+        """The selection of rows for an expectation on several columns, by its `ignore_row_if`."""
+        ignore_row_if = self.option("ignore_row_if")
+        if ignore_row_if not in _IGNORE:
+            raise InapplicableError(
+                f"The argument ignore_row_if is {ignore_row_if!r}, which is not one of {', '.join(_IGNORE)}."
+            )
+        return self.selection(ignore=_IGNORE[ignore_row_if])
 
     def members(self, column: str) -> list[Any]:
-        """The set, in a column's type; a missing value in it stands for none.
+        """The `value_set` in a column's type. Nulls in it are ignored.
 
         Raises:
-            MisfitError: there is no set, or a value of it is of another kind.
+            InapplicableError: the set is missing, or a value of the set does not fit the column's type.
         """
         values = self.raw("value_set")
         if not isinstance(values, (list, tuple)):
-            raise MisfitError("it has no value_set" if values is None else f"value_set is {values!r}")
+            raise InapplicableError(
+                "The expectation has no value_set."
+                if values is None
+                else f"The argument value_set is {values!r}."
+            )
         data_type = self.type_of(column)
         return [typed_value(value, data_type) for value in values if value is not None]
 
     def limits(self, data_type: DataType | None = None) -> Limits:
-        """What an observed value must be between.
+        """The bounds of an observed value.
 
         Args:
-            data_type: of what is observed; None for an exact number.
+            data_type: the type of the observed value; None for an exact number.
         """
         low, high = (self._limit(self.raw(key), data_type) for key in ("min_value", "max_value"))
         if low is None and high is None:
-            raise MisfitError("it has neither min_value nor max_value")
+            raise InapplicableError("The expectation has neither min_value nor max_value.")
         if low is not None and high is not None and low > high:
-            raise MisfitError("min_value is greater than max_value")
+            raise InapplicableError("The argument min_value is greater than max_value.")
         return Limits(
             low=low,
             high=high,
@@ -107,14 +113,14 @@ class Arguments:
         )
 
     def number_column(self) -> DataType:
-        """The column's type, which holds numbers.
+        """The numeric type of the column.
 
         Raises:
-            MisfitError: it does not.
+            InapplicableError: the column is not numeric.
         """
         data_type = self.type_of(self.column)
         if not is_number(data_type):
-            raise MisfitError(f"the column has type {data_type}, whose values are no numbers")
+            raise InapplicableError(f"The column has the type {data_type}, which is not numeric.")
         return data_type
 
     def _limit(self, value: Any, data_type: DataType | None) -> Any:
@@ -126,10 +132,10 @@ class Arguments:
 
 
 def require_equality(data_type: DataType) -> None:
-    """Check that two values of a type can be the same.
+    """Check that values of a type can be compared for equality.
 
     Raises:
-        MisfitError: they are arrays, maps, structs or variants.
+        InapplicableError: the values are arrays, maps, structs or variants.
     """
     if data_type == VARIANT or isinstance(data_type, (ArrayType, MapType, StructType)):
-        raise MisfitError(f"the column has type {data_type}, whose values are not compared")
+        raise InapplicableError(f"The column has the type {data_type}, whose values cannot be compared.")

@@ -1,4 +1,4 @@
-"""From an expectation to the rule that judges it."""
+"""Compilation of an expectation to the rule that evaluates it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from spark_jobs.quality.arguments import Arguments
 from spark_jobs.quality.batch_expectations import BATCH_EXPECTATIONS, library_rule
 from spark_jobs.quality.params import ExpectationSpec
 from spark_jobs.quality.row_expectations import ROW_EXPECTATIONS
-from spark_jobs.quality.rules import RowRule, Rows, Rule, SettledRule, needed_columns
-from spark_jobs.quality.suite_values import MisfitError
-from spark_jobs.quality.type_names import is_called, is_type_name
+from spark_jobs.quality.rules import ConstantRule, RowRule, Rows, Rule, needed_columns
+from spark_jobs.quality.suite_values import InapplicableError
+from spark_jobs.quality.type_names import is_name_of, is_type_name
 
 TYPE_EXPECTATIONS: Final = frozenset(
     {
@@ -25,15 +25,16 @@ TYPE_EXPECTATIONS: Final = frozenset(
         "expect_column_values_to_be_in_type_list",
     }
 )
-"""Answered from the schema that the staged files have."""
+"""Expectations that are evaluated from the schema of the staged files."""
 
 _NO_ORDER = (
-    "It asks for an order of the rows, and the rows of a batch have none: they lie in files as many tasks "
-    "wrote them"
+    "The expectation needs an order of the rows, and the rows of a batch have no order: many tasks write "
+    "them "
+    "to files."
 )
 _REFUSED: Final = {
-    "expect_column_values_to_be_increasing": (_NO_ORDER, "Compare two columns of a row instead"),
-    "expect_column_values_to_be_decreasing": (_NO_ORDER, "Compare two columns of a row instead"),
+    "expect_column_values_to_be_increasing": (_NO_ORDER, "Compare two columns of a row instead."),
+    "expect_column_values_to_be_decreasing": (_NO_ORDER, "Compare two columns of a row instead."),
 }
 
 
@@ -41,17 +42,17 @@ def compile_rule(spec: ExpectationSpec, made: Any, schema: StructType) -> Rule:
     """The rule of an expectation.
 
     Args:
-        spec: its columns in the table's spelling.
+        spec: the expectation, with the table's column names.
         made: the library's object.
-        schema: the rows'.
+        schema: the rows' schema.
 
     Raises:
-        QualitySuiteError: it has no meaning that does not depend on how the rows lie.
-        MisfitError: it does not fit the columns that it is about.
+        QualitySuiteError: the expectation's result depends on the order of the rows.
+        InapplicableError: the expectation does not apply to its columns.
     """
     if spec.type in _REFUSED:
         cause, fix = _REFUSED[spec.type]
-        raise QualitySuiteError(f"The expectation {spec.name} cannot be judged.", cause=cause, fix=fix)
+        raise QualitySuiteError(f"The expectation {spec.name} cannot be evaluated.", cause=cause, fix=fix)
     if spec.type in TYPE_EXPECTATIONS:
         return _of_type(spec, schema)
     arguments = Arguments(spec=spec, made=made, schema=schema)
@@ -65,36 +66,36 @@ def type_names(spec: ExpectationSpec) -> list[str]:
     """The types that a type expectation names.
 
     Raises:
-        QualitySuiteError: no column can have one of them.
+        QualitySuiteError: a name is not a type of a column.
     """
     kwargs = spec.kwargs
     names = list(kwargs.get("type_list") or ()) if "type_list" in kwargs else [str(kwargs.get("type_"))]
     unknown = [name for name in names if not is_type_name(name)]
     if unknown:
         raise QualitySuiteError(
-            f"The expectation {spec.name} names a type {unknown[0]!r} that no column can have.",
-            fix="Use the table's names, such as long, double, string, date or decimal(10,2)",
+            f"The expectation {spec.name} names an unknown type {unknown[0]!r}.",
+            fix="Use Delta's type names, such as long, double, string, date or decimal(10,2).",
         )
     return names
 
 
-def _of_type(spec: ExpectationSpec, schema: StructType) -> SettledRule:
+def _of_type(spec: ExpectationSpec, schema: StructType) -> ConstantRule:
     field = schema.find(spec.columns[0])
     assert field is not None  # the suite's columns are checked before
     names = type_names(spec)
-    success = any(is_called(field.data_type, name) for name in names)
-    return SettledRule(success=success, observed=str(field.data_type))
+    success = any(is_name_of(field.data_type, name) for name in names)
+    return ConstantRule(success=success, observed=str(field.data_type))
 
 
 def _try_out(rule: Rule, schema: StructType) -> None:
-    """Ask no rows at all: types that do not go together show themselves now, and not after the load."""
+    """Evaluate the rule on an empty batch, so that incompatible types fail now and not after the write."""
     if not isinstance(rule, RowRule):
         return
     names = needed_columns([rule])
     fields = StructType(tuple(field for field in schema if field.name in names))
-    nothing = pa.RecordBatch.from_pylist([], schema=to_arrow(fields))
+    empty = pa.RecordBatch.from_pylist([], schema=to_arrow(fields))
     try:
-        asked, _ = rule.judge(Rows(nothing))
+        selection, _ = rule.evaluate(Rows(empty))
     except (DeltaError, pa.ArrowException) as error:
-        raise MisfitError(f"it does not apply to its columns: {error}") from error
-    assert asked.dtype == np.bool_
+        raise InapplicableError(f"The expectation does not apply to its columns: {error}.") from error
+    assert selection.dtype == np.bool_

@@ -1,4 +1,4 @@
-"""How often each value occurs, and which rows have the same values as another."""
+"""Counts of distinct values, and the rows whose values occur in another row too."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from spark_jobs.quality.suite_values import is_exact
 
 POSITION_KEY: Final = "position"
 MAX_LISTED: Final = 100_000
-"""Values that the driver lists at most of those that are the most common."""
+"""The maximum number of equally most common values that the driver lists."""
 
 
 class TooManyValuesError(ValueError):
-    """More values than are listed are the most common ones."""
+    """More than `MAX_LISTED` values are equally most common."""
 
 
 def key_name(index: int) -> str:
-    """The name of a key column; those of the rows may have any character."""
+    """The internal name of a key column, because the rows' column names may contain any character."""
     return f"k{index}"
 
 
 def keys_of(rule: UniqueRule | CountingRule, rows: Rows, positions: Positions) -> pa.RecordBatch:
-    """The values of the rows that are asked, with their positions."""
-    asked = pa.array(rule.asked.mask(rows))
-    columns = [rows.column(name).filter(asked) for name in rule.asked.columns]
+    """The values of the selected rows, with the rows' positions."""
+    selection = pa.array(rule.selection.mask(rows))
+    columns = [rows.column(name).filter(selection) for name in rule.selection.columns]
     names = [key_name(index) for index in range(len(columns))]
     return pa.record_batch(
-        [*columns, pa.array(positions, pa.int64()).filter(asked)], names=[*names, POSITION_KEY]
+        [*columns, pa.array(positions, pa.int64()).filter(selection)], names=[*names, POSITION_KEY]
     )
 
 
 def repeated(keys: pa.Table) -> Positions:
-    """The positions of the rows whose values another row has too; missing ones are the same as each other."""
+    """The positions of the rows whose values occur in another row too. Nulls are equal to each other."""
     ids: np.ndarray[Any, Any] = np.zeros(keys.num_rows, dtype=np.int64)
     for name in keys.column_names:
         if name == POSITION_KEY:
@@ -59,24 +59,24 @@ class CountedValues(Protocol):
     """The distinct values of a column with their counts.
 
     Attributes:
-        distinct: how many values there are.
-        total: how many rows have one.
+        distinct: the number of distinct values.
+        total: the number of rows with a value.
     """
 
     distinct: int
     total: int
 
     def most_common(self) -> list[Any]:
-        """The values that no other is more common than; at most one more than `MAX_LISTED`."""
+        """The most common values: all with the highest count, at most `MAX_LISTED` + 1."""
         ...
 
     def at(self, ranks: Sequence[int]) -> list[Any]:
-        """The values at ascending ranks, from 0, among all in ascending order."""
+        """The values at ascending ranks (from 0) of all values in ascending order."""
         ...
 
 
 class ArrowCounts:
-    """Counted in this process."""
+    """Values counted in this process, with Arrow."""
 
     def __init__(self, values: pa.ChunkedArray) -> None:
         counted = pc.value_counts(values.combine_chunks())
@@ -88,22 +88,22 @@ class ArrowCounts:
     def most_common(self) -> list[Any]:
         if not self.distinct:
             return []
-        found = self._values.filter(pa.array(self._counts == self._counts.max()))
-        listed: list[Any] = found.slice(0, MAX_LISTED + 1).to_pylist()
+        common = self._values.filter(pa.array(self._counts == self._counts.max()))
+        listed: list[Any] = common.slice(0, MAX_LISTED + 1).to_pylist()
         return listed
 
     def at(self, ranks: Sequence[int]) -> list[Any]:
         order = np.asarray(pc.sort_indices(self._values))
         ends = np.cumsum(self._counts[order])
-        found = order[np.searchsorted(ends, np.asarray(ranks), side="right")]
-        return [self._values[int(index)].as_py() for index in found]
+        common = order[np.searchsorted(ends, np.asarray(ranks), side="right")]
+        return [self._values[int(index)].as_py() for index in common]
 
 
 def observe(rule: CountingRule, counted: CountedValues) -> tuple[bool, Any]:
     """(whether the expectation holds, what was observed).
 
     Raises:
-        TooManyValuesError: more values than are listed are the most common ones.
+        TooManyValuesError: more than `MAX_LISTED` values are equally most common.
     """
     if rule.counting is Counting.DISTINCT:
         return rule.limits.hold(counted.distinct), counted.distinct
@@ -111,11 +111,11 @@ def observe(rule: CountingRule, counted: CountedValues) -> tuple[bool, Any]:
         share = Fraction(counted.distinct, counted.total) if counted.total else Fraction(0)
         return rule.limits.hold(share), float(share)
     if rule.counting is Counting.MOST_COMMON:
-        found = counted.most_common()
-        if len(found) > MAX_LISTED:
-            raise TooManyValuesError(f"more than {MAX_LISTED} values are the most common ones")
-        inside = [value for value in found if value in rule.members]
-        return bool(inside) and (rule.ties or len(found) == 1), found[:MAX_SAMPLES]
+        common = counted.most_common()
+        if len(common) > MAX_LISTED:
+            raise TooManyValuesError(f"More than {MAX_LISTED} values are equally most common.")
+        members = [value for value in common if value in rule.members]
+        return bool(members) and (rule.ties or len(common) == 1), common[:MAX_SAMPLES]
     if rule.counting is Counting.MEDIAN:
         median = _median(rule, counted)
         return rule.limits.hold(median), None if median is None else float(median)
@@ -135,7 +135,7 @@ def _median(rule: CountingRule, counted: CountedValues) -> Fraction | float | No
 
 
 def _quantiles(rule: CountingRule, counted: CountedValues) -> tuple[bool, Any]:
-    """Each the smallest value that at least its share of all values is not greater than."""
+    """Each quantile is the smallest value for which at least the share of all values is less or equal."""
     shares = [share for share, _ in rule.quantiles]
     values: list[Any] = [None] * len(shares)
     if counted.total:

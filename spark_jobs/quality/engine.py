@@ -1,4 +1,4 @@
-"""What judges a suite's rules: in the driver, or on Spark's tasks. The rules themselves are the same code."""
+"""The engines that evaluate a suite's rules: in the driver, or in Spark's tasks. Both run the same rules."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from spark_jobs.quality.counted import CountedValues
-from spark_jobs.quality.rules import AskingRule
+from spark_jobs.quality.rules import EngineRule
 from spark_jobs.quality.staged import Positions
 from spark_jobs.quality.tallies import Tally
 
-AskingRules = Mapping[int, AskingRule]
-"""Rules by the place of their expectation in the suite."""
+EngineRules = Mapping[int, EngineRule]
+"""Rules by the index of their expectation in the suite."""
 
 
 @dataclass(slots=True)
-class Found:
-    """What the rows have told.
+class EngineResults:
+    """The results of an engine.
 
     Attributes:
-        tallies: of every rule; of one that counts values, only why it could not.
-        counted: of the rules that count values.
+        tallies: the tally of each rule. For a rule that counts values it has only the error, if any.
+        counted: the counted values of the rules that count values.
     """
 
     tallies: dict[int, Tally]
@@ -29,10 +29,10 @@ class Found:
 
 
 class Engine(Protocol):
-    """Judges the rows of one batch."""
+    """Evaluates rules on the rows of one batch."""
 
-    def judge(self, rules: AskingRules) -> Found:
-        """Ask every row.
+    def evaluate(self, rules: EngineRules) -> EngineResults:
+        """Evaluate the rules on every row.
 
         Raises:
             DeltaError: a staged file cannot be read, or Spark failed.
@@ -40,5 +40,5 @@ class Engine(Protocol):
         ...
 
     def locate(self, selected: Sequence[int]) -> dict[int, Positions]:
-        """The ascending positions of the rows that do not meet some of the rules that were judged."""
+        """The ascending positions of the rows that do not meet the selected rules, after `evaluate`."""
         ...

@@ -1,6 +1,6 @@
-"""A suite on staged files: who judges each expectation, and what comes out.
+"""Evaluation of a suite on staged files: the engine of each expectation, and the outcomes.
 
-Where the rows are judged depends on their number; what is asked of them, and so the verdict, does not.
+The engine depends on the number of rows. The result does not depend on the engine.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from spark_jobs.quality.counted import CountedValues, TooManyValuesError, observe
-from spark_jobs.quality.engine import Engine, Found
+from spark_jobs.quality.engine import Engine, EngineResults
 from spark_jobs.quality.outcome import ExpectationOutcome, outcome_of_rows, outcome_of_statistic
 from spark_jobs.quality.pandas_engine import evaluate_with_library
 from spark_jobs.quality.rules import (
-    AskingRule,
+    ConstantRule,
     CountingRule,
+    EngineRule,
+    InapplicableRule,
     LibraryRule,
-    MisfitRule,
     RowRule,
-    SettledRule,
     Statistic,
     StatisticRule,
     UniqueRule,
@@ -38,61 +38,63 @@ def evaluate(
     """The outcomes in the order of the suite.
 
     Args:
-        engine: judges the rows of the staged files.
+        engine: evaluates rules on the rows of the staged files.
         staged: the files.
         planned: the suite.
-        samples: unexpected values to show of each expectation.
+        samples: the number of unexpected values to show per expectation.
 
     Raises:
         DeltaError: a staged file cannot be read, or Spark failed.
     """
     outcomes: dict[int, ExpectationOutcome] = {}
-    asked: dict[int, AskingRule] = {}
+    selection: dict[int, EngineRule] = {}
     for index, item in enumerate(planned):
         rule = item.rule
-        if isinstance(rule, SettledRule):
+        if isinstance(rule, ConstantRule):
             outcomes[index] = ExpectationOutcome(planned=item, success=rule.success, observed=rule.observed)
-        elif isinstance(rule, MisfitRule):
+        elif isinstance(rule, InapplicableRule):
             outcomes[index] = ExpectationOutcome(planned=item, success=False, error=rule.reason)
         elif _counts_rows(rule):
             outcomes[index] = outcome_of_statistic(item, Tally(rows=staged.rows))
         elif not isinstance(rule, LibraryRule):
-            asked[index] = rule
+            selection[index] = rule
     library = {i: item for i, item in enumerate(planned) if isinstance(item.rule, LibraryRule)}
     outcomes |= evaluate_with_library(staged, library, samples=samples)
-    if asked:
-        outcomes |= _judged(engine, staged, planned, asked, samples=samples)
+    if selection:
+        outcomes |= _evaluate_rules(engine, staged, planned, selection, samples=samples)
     return [outcomes[index] for index in range(len(planned))]
 
 
 def _counts_rows(rule: object) -> bool:
-    """Whether it asks only how many rows there are, which the files say."""
-    return isinstance(rule, StatisticRule) and rule.statistic is Statistic.ROWS and rule.asked.where is None
+    """Whether the rule needs only the number of all rows, which the files' metadata contains."""
+    return (
+        isinstance(rule, StatisticRule) and rule.statistic is Statistic.ROWS and rule.selection.where is None
+    )
 
 
-def _judged(
+def _evaluate_rules(
     engine: Engine,
     staged: StagedFiles,
     planned: Sequence[PlannedExpectation],
-    rules: Mapping[int, AskingRule],
+    rules: Mapping[int, EngineRule],
     *,
     samples: int,
 ) -> dict[int, ExpectationOutcome]:
-    found = engine.judge(rules)
+    found = engine.evaluate(rules)
     outcomes = {index: _outcome(planned[index], found, index) for index in rules}
-    for index, positions in engine.locate(_to_locate(outcomes)).items():
+    for index, positions in engine.locate(_failed_to_locate(outcomes)).items():
         outcomes[index] = replace(outcomes[index], rows=positions)
     if not samples:
         return outcomes
-    wanted = {index: found.tallies[index].first[:samples] for index in outcomes}
-    shown = _samples(staged, planned, wanted)
+    sample_positions = {index: found.tallies[index].first[:samples] for index in outcomes}
+    shown = _samples(staged, planned, sample_positions)
     return {
         index: replace(outcome, samples=shown.get(index, outcome.samples))
         for index, outcome in outcomes.items()
     }
 
 
-def _outcome(item: PlannedExpectation, found: Found, index: int) -> ExpectationOutcome:
+def _outcome(item: PlannedExpectation, found: EngineResults, index: int) -> ExpectationOutcome:
     tally, rule = found.tallies[index], item.rule
     if isinstance(rule, (RowRule, UniqueRule)):
         return outcome_of_rows(item, tally)
@@ -112,8 +114,8 @@ def _counted(item: PlannedExpectation, rule: CountingRule, counted: CountedValue
     return ExpectationOutcome(planned=item, success=success, observed=observed)
 
 
-def _to_locate(outcomes: Mapping[int, ExpectationOutcome]) -> list[int]:
-    """The failed row-level expectations, when what they tell of fits into the driver."""
+def _failed_to_locate(outcomes: Mapping[int, ExpectationOutcome]) -> list[int]:
+    """The failed row-level expectations, if the driver's memory can hold their rows' positions."""
     failed = [
         index
         for index, outcome in outcomes.items()
@@ -124,18 +126,22 @@ def _to_locate(outcomes: Mapping[int, ExpectationOutcome]) -> list[int]:
 
 
 def _samples(
-    staged: StagedFiles, planned: Sequence[PlannedExpectation], wanted: Mapping[int, Sequence[int]]
+    staged: StagedFiles, planned: Sequence[PlannedExpectation], sample_positions: Mapping[int, Sequence[int]]
 ) -> dict[int, tuple[Any, ...]]:
-    """The values at positions, of the columns that each expectation is about."""
-    positions: Positions = np.unique(np.asarray([one for some in wanted.values() for one in some], np.int64))
+    """The values at the positions, in the columns of each expectation."""
+    positions: Positions = np.unique(
+        np.asarray([one for chosen in sample_positions.values() for one in chosen], np.int64)
+    )
     if not len(positions):
         return {}
-    needed = {name for index, some in wanted.items() if some for name in planned[index].spec.columns}
+    needed = {
+        name for index, chosen in sample_positions.items() if chosen for name in planned[index].spec.columns
+    }
     rows = staged.take(positions, columns=needed)
     shown = {}
-    for index, some in wanted.items():
+    for index, chosen in sample_positions.items():
         columns = [name for name in planned[index].spec.columns if name in rows.column_names]
-        places = np.searchsorted(positions, np.asarray(some, np.int64)).tolist()
-        values = [tuple(rows.column(name)[place].as_py() for name in columns) for place in places]
+        indexes = np.searchsorted(positions, np.asarray(chosen, np.int64)).tolist()
+        values = [tuple(rows.column(name)[place].as_py() for name in columns) for place in indexes]
         shown[index] = tuple(row[0] if len(row) == 1 else row for row in values)
     return shown

@@ -1,4 +1,4 @@
-"""Great Expectations, loaded when a suite is to be checked and kept from reporting to anyone."""
+"""Great Expectations: imported only for a job with a suite, with its analytics disabled."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def require_library() -> None:
     """Import Great Expectations.
 
     Raises:
-        QualitySuiteError: it is not installed.
+        QualitySuiteError: Great Expectations is not installed.
     """
     if importlib.util.find_spec("great_expectations") is None:
         raise QualitySuiteError(
             "great_expectations is not installed.",
-            cause="The load has a quality suite, and suites are evaluated by that package",
-            fix="Install the distribution with its extra where the job runs: deltaward[quality]",
+            cause="The load has a quality suite, and that package evaluates suites.",
+            fix="Install deltaward[quality] where the job runs.",
         )
-    # Read at import; nothing about a company's data or suites may leave the machine.
+    # The library reads this at import. No information about data or suites may leave the machine.
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     with _quiet():
         import great_expectations  # noqa: F401
@@ -44,7 +44,7 @@ def expectation_class(type_name: str) -> Any:
     """The library's class of an expectation type.
 
     Raises:
-        QualitySuiteError: there is none, or it needs a database.
+        QualitySuiteError: the type does not exist, or it needs a database.
     """
     require_library()
     from great_expectations.exceptions import ExpectationNotFoundError
@@ -52,27 +52,27 @@ def expectation_class(type_name: str) -> Any:
     from great_expectations.expectations.registry import get_expectation_impl
 
     try:
-        found = get_expectation_impl(type_name)
+        implementation = get_expectation_impl(type_name)
     except ExpectationNotFoundError:
         raise QualitySuiteError(
-            f"There is no expectation {type_name!r}.",
-            fix="Use a type of Great Expectations, in its snake_case form such as "
-            "expect_column_values_to_not_be_null",
+            f"The expectation {type_name!r} does not exist.",
+            fix="Use a type of Great Expectations in snake_case, such as "
+            "expect_column_values_to_not_be_null.",
         ) from None
-    if issubclass(found, QueryExpectation) or type_name in _IN_A_DATABASE:
+    if issubclass(implementation, QueryExpectation) or type_name in _IN_A_DATABASE:
         raise QualitySuiteError(
             f"The expectation {type_name!r} cannot be checked on staged files.",
-            cause="It runs a query in a database",
-            fix="Say the same with expectations on columns, or with a contract constraint",
+            cause="The expectation runs a query in a database.",
+            fix="Use expectations on columns or a contract constraint instead.",
         )
-    return found
+    return implementation
 
 
 def make_expectation(expectation: Any, kwargs: Mapping[str, Any]) -> Any:
-    """An object of one of the library's classes.
+    """Create an object of one of the library's classes.
 
     Raises:
-        ValueError: wrong arguments, in the library's words.
+        ValueError: the arguments are not valid; the message is the library's.
     """
     with _quiet():
         try:
@@ -82,7 +82,7 @@ def make_expectation(expectation: Any, kwargs: Mapping[str, Any]) -> Any:
 
 
 def is_row_level(expectation: type) -> bool:
-    """Whether the expectation says of each row whether it meets it."""
+    """Whether the expectation is evaluated per row."""
     from great_expectations.expectations.expectation import (
         ColumnMapExpectation,
         ColumnPairMapExpectation,
@@ -97,12 +97,12 @@ def is_row_level(expectation: type) -> bool:
 def validate(
     frame: Any, expectations: Mapping[int, Any], *, result_format: Mapping[str, Any]
 ) -> Iterator[tuple[int, Any]]:
-    """Evaluate expectations on a DataFrame of pandas; yield (key, the library's result) for each.
+    """Evaluate expectations on a pandas DataFrame; yield (key, the library's result) for each.
 
     Args:
         frame: the rows.
-        expectations: the library's objects by a key of the caller's.
-        result_format: as the library wants it.
+        expectations: the library's objects by keys of the caller.
+        result_format: the library's option `result_format`.
     """
     if not expectations:
         return
@@ -111,13 +111,13 @@ def validate(
 
     with _quiet():
         context = gx.get_context(mode="ephemeral")
-        # The bars are drawn on the driver's standard error, once per metric.
+        # The library would draw a bar per metric on the driver's standard error.
         context.variables.config.progress_bars = {"globally": False, "metric_calculations": False}
         asset = context.data_sources.add_pandas("staged").add_dataframe_asset("rows")
         batch = asset.add_batch_definition_whole_dataframe("batch").get_batch(
             batch_parameters={"dataframe": frame}
         )
-        # Results come in an order of their own; the key travels in the expectation's free metadata.
+        # The library reorders the results, so the key is stored in the expectation's metadata.
         tagged = [
             expectation.copy(update={"meta": {_META_KEY: key}, "id": None})
             for key, expectation in expectations.items()
@@ -130,7 +130,7 @@ def validate(
 
 
 def exception_text(result: Any) -> str | None:
-    """Why an expectation could not be evaluated; None when it could."""
+    """The reason why an expectation could not be evaluated; None when it was evaluated."""
     info = result.exception_info or {}
     entries: Sequence[Any] = [info] if "raised_exception" in info else list(info.values())
     for entry in entries:
@@ -141,7 +141,7 @@ def exception_text(result: Any) -> str | None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No deprecation notes of the library and of what it imports; its log only when something is wrong."""
+    """Suppress warnings of the library and its imports, and its log messages below WARNING."""
     logger = logging.getLogger("great_expectations")
     level = logger.level
     with warnings.catch_warnings():

@@ -1,8 +1,8 @@
 """The gate between staging and publishing: write, audit, publish.
 
-The rows lie in the table's directory, in files that no version names, so validating them shows nothing to
-anyone. What the suite finds decides what the one publishing commit will name: all of them, the good rows,
-or nothing.
+The rows are staged in the table's directory, in files that no version refers to, so no reader sees them
+during the validation. The result of the suite decides whether the publishing commit adds all rows, only the
+good rows, or nothing.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ _log = logging.getLogger(__name__)
 QUARANTINE_PATH = "_deltaward/quarantine"
 REPORT_PATH = "_deltaward/quality"
 DRIVER_ROWS: Final = 1_000_000
-"""Fewer rows than these are judged in the driver, by the engine `auto`; more by Spark's tasks."""
+"""With the engine `auto`, fewer rows are evaluated in the driver, and more rows in Spark's tasks."""
 
-_NAMED_FAILURES = 5
+_MAX_NAMED_FAILURES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateContext:
-    """Whose batch it is.
+    """The load of a batch.
 
     Attributes:
-        store: the loaded table's.
-        job_id: names the reports.
-        txn: the load's idempotency key; it names the batch, else the job does.
-        source: where the rows came from, for people.
+        store: the loaded table's store.
+        job_id: the job's id; it names the reports.
+        txn: the load's idempotency key, which names the batch. Without a key the job id names the batch.
+        source: the origin of the rows, for display.
         user_metadata: provenance for the quarantine's commit.
-        session: gives the Spark session, when Spark's tasks are to judge.
-        storage_options: for the quarantine and the reports.
-        replaces_rows: whether the commit takes rows away.
+        session: returns the Spark session, when Spark's tasks evaluate the suite.
+        storage_options: options for the stores of the quarantine and the reports.
+        replaces_rows: whether the commit removes rows.
     """
 
     store: LogStore
@@ -76,19 +76,19 @@ class GateContext:
 
     @property
     def batch(self) -> str:
-        """The batch's name in the quarantine: the same for every try of the load."""
+        """The batch's name in the quarantine. It is the same for every try of the load."""
         if self.txn is None:
             return self.job_id
         return f"{self.txn.app_id}@{self.txn.version}" if self.txn.version else self.txn.app_id
 
 
 class QualityGate:
-    """Decides about one batch: `prepare`, then `audit`, and `retract` when it certainly is not published.
+    """The gate for one batch. Call `prepare`, then `audit`, and `retract` when the commit certainly failed.
 
     Attributes:
-        output: the gate's part of the job's output, once there is a decision.
-        reports: where the reports are, from then on.
-        rejected: takes the rows that break the contract, when they go to quarantine; None when such a
+        output: the gate's part of the job's output, after the decision.
+        reports: the URIs of the reports, after the decision.
+        rejected: collects the rows that violate the contract, when they go to quarantine; None when such a
             row fails the load.
     """
 
@@ -107,16 +107,16 @@ class QualityGate:
         self._planned: tuple[PlannedExpectation, ...] = ()
         self._quarantine: Quarantine | None = None
         self._tries = 0
-        self._put_aside = False
+        self._has_quarantined = False
         self.output: dict[str, Any] = {}
         self.reports: ReportUris | None = None
         self.rejected = RejectedRows() if params.keeps_rejected else None
 
     def prepare(self, schema: StructType) -> None:
-        """Check the suite and the quarantine table against rows of this schema. Writes nothing.
+        """Check the suite and the quarantine table for rows of this schema. Writes nothing.
 
         Raises:
-            QualitySuiteError: an expectation cannot be checked; it is named.
+            QualitySuiteError: an expectation cannot be evaluated. The error names the expectation.
         """
         self._planned = plan_suite(self._params, schema)
         uri = self._params.quarantine_uri or f"{self._context.store.uri}/{QUARANTINE_PATH}"
@@ -132,10 +132,10 @@ class QualityGate:
             self._quarantine.check()
 
     def audit(self, staged: StagedFiles) -> StagedFiles | None:
-        """Validate the staged rows and do what the policy says, up to the publishing commit.
+        """Validate the staged rows and apply the policy, up to but excluding the publishing commit.
 
         Returns:
-            The files to publish; None when another try has published the batch in the meantime.
+            The files to publish; None when another try has already published the batch.
 
         Raises:
             QualityGateError: the batch must not be published.
@@ -171,62 +171,62 @@ class QualityGate:
         )
         reporter.emit("quarantine.after", version=version)
         self._tries += version is not None
-        self._put_aside = bool(bad)
+        self._has_quarantined = bool(bad)
         self._report(verdict, outcomes, engine, version)
         if verdict.outcome is GateOutcome.FAILED:
             raise self._refusal(verdict, outcomes)
         return staged
 
     def require_undisturbed(self) -> None:
-        """Call right before the publishing commit: the rows that this try put aside must still be there.
+        """Check that the quarantine still has this try's rows. Call this right before the publishing commit.
 
         Raises:
-            ConcurrentTransactionError: another try of the load has replaced them.
+            ConcurrentTransactionError: another try of the load has replaced the rows.
         """
-        if self._put_aside and self._quarantine is not None and self._quarantine.tries() != self._tries:
+        if self._has_quarantined and self._quarantine is not None and self._quarantine.tries() != self._tries:
             raise ConcurrentTransactionError(
                 f"Another try of this load has replaced its rows in {self._quarantine.uri}.",
-                cause=f"It ran at the same time, for the batch {self._context.batch!r}: published now, the "
-                "rows that were put aside would be in neither table",
-                fix="Run the job again; it then finds what the other try has done",
+                cause=f"The other try ran at the same time, for the batch {self._context.batch!r}. A commit "
+                "now would lose the quarantined rows.",
+                fix="Run the job again. It then finds the other try's work.",
             )
 
     def retract(self) -> None:
-        """Take the batch's rows out of the quarantine: it was not published and will not be.
+        """Delete the batch's rows from the quarantine, because the batch was not published.
 
-        Best effort: a retry of the load replaces them anyway. Does nothing when there are none, or when
-        another try of the load has published the batch.
+        Best effort: a retry of the load replaces the rows anyway. Does nothing without such rows, or when
+            another try of the load has published the batch.
         """
-        if self._quarantine is None or not self._put_aside:
+        if self._quarantine is None or not self._has_quarantined:
             return
-        self._put_aside = False
+        self._has_quarantined = False
         try:
             if self._is_published():
                 return
             self._quarantine.replace_batch([], after=self._tries, user_metadata=None)
         except DeltaError as error:
             _log.warning(
-                "rows of a batch that was not published stay in quarantine",
+                "The quarantined rows of an unpublished batch could not be deleted.",
                 extra={"batch": self._context.batch, "error": str(error)},
             )
 
     def _evaluate(self, staged: StagedFiles) -> tuple[QualityEngine, list[ExpectationOutcome]]:
-        chosen = self._params.engine
-        if chosen is QualityEngine.AUTO:
-            chosen = QualityEngine.DRIVER if staged.rows < self._driver_rows else QualityEngine.SPARK
+        engine_kind = self._params.engine
+        if engine_kind is QualityEngine.AUTO:
+            engine_kind = QualityEngine.DRIVER if staged.rows < self._driver_rows else QualityEngine.SPARK
         samples = self._params.samples
-        # Spark reads files, and there may be none.
-        if chosen is not QualityEngine.SPARK or not staged.adds:
-            chosen = QualityEngine.DRIVER if chosen is QualityEngine.SPARK else chosen
-            return chosen, evaluate(DriverEngine(staged), staged, self._planned, samples=samples)
+        # Spark needs at least one file.
+        if engine_kind is not QualityEngine.SPARK or not staged.adds:
+            engine_kind = QualityEngine.DRIVER if engine_kind is QualityEngine.SPARK else engine_kind
+            return engine_kind, evaluate(DriverEngine(staged), staged, self._planned, samples=samples)
         engine = SparkEngine(self._context.session(), staged)
         try:
-            return chosen, evaluate(engine, staged, self._planned, samples=samples)
+            return engine_kind, evaluate(engine, staged, self._planned, samples=samples)
         finally:
             engine.close()
 
     def _is_published(self) -> bool:
-        """Whether another try of the load has committed while this one was at work."""
+        """Whether another try of the load has committed during this one."""
         if self._context.txn is None:
             return False
         try:
@@ -245,9 +245,9 @@ class QualityGate:
         context, params = self._context, self._params
         uri = params.report_uri or f"{context.store.uri}/{REPORT_PATH}"
         options = options_for(uri, context.storage_options)
-        place = open_store(uri, storage_options=options, clock=context.clock)
+        report_store = open_store(uri, storage_options=options, clock=context.clock)
         name = re.sub(r"[^\w-]", "_", context.job_id)[:128]
-        reports = uris_of(place, name)
+        reports = uris_of(report_store, name)
         quarantined = verdict.bad_rows if verdict.outcome is GateOutcome.QUARANTINED else 0
         published = 0 if verdict.outcome is GateOutcome.FAILED else verdict.rows - quarantined
         assert self._quarantine is not None
@@ -282,21 +282,21 @@ class QualityGate:
             created_ms=context.clock.now_ms(),
         )
         self.output = output
-        self.reports = write_report(place, name, document)
+        self.reports = write_report(report_store, name, document)
 
     def _refusal(self, verdict: Verdict, outcomes: Sequence[ExpectationOutcome]) -> QualityGateError:
         failed = [outcome.name for outcome in outcomes if outcome.blocks]
         if self.rejected is not None and self.rejected.rows:
             failed.append("the contract")
-        named = ", ".join(failed[:_NAMED_FAILURES])
-        more = f" and {len(failed) - _NAMED_FAILURES} more" if len(failed) > _NAMED_FAILURES else ""
-        least = "" if verdict.exact else "at least "
-        what = f": {named}{more}" if failed else ""
+        named = ", ".join(failed[:_MAX_NAMED_FAILURES])
+        more = f" and {len(failed) - _MAX_NAMED_FAILURES} more" if len(failed) > _MAX_NAMED_FAILURES else ""
+        at_least = "" if verdict.exact else "At least "
+        failures = f": {named}{more}" if failed else ""
         report = self.reports.html if self.reports is not None else ""
         return QualityGateError(
-            f"The batch does not meet the suite {self._params.suite!r}{what}.",
-            cause=f"{least}{verdict.bad_rows} of {verdict.rows} rows are bad, and {verdict.why}",
-            fix=f"Read the report {report}, then correct the source or the suite; nothing was published",
+            f"The batch does not meet the suite {self._params.suite!r}{failures}.",
+            cause=f"{at_least}{verdict.bad_rows} of {verdict.rows} rows are bad, and {verdict.why}.",
+            fix=f"Read the report {report}, then correct the source or the suite. Nothing was committed.",
         )
 
     def _provenance(self, verdict: Verdict) -> str:

@@ -1,4 +1,4 @@
-"""What was found out about a suite."""
+"""The outcomes of a suite's expectations."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class ExpectationOutcome:
     """One expectation's result.
 
     Attributes:
-        unexpected_count, unexpected_percent: of a row-level expectation; the percentage is of the rows that
-            were asked.
-        observed: what an expectation about the whole batch has found.
+        unexpected_count, unexpected_percent: the rows that do not meet a row-level expectation, and their
+            percentage of the selected rows.
+        observed: the observed value of an expectation about the whole batch.
         samples: some unexpected values.
-        rows: positions of the rows that do not meet it, in the order of the staged files; None when the
-            expectation does not tell, or tells of more rows than are collected.
-        error: why it could not be evaluated.
+        rows: positions of the rows that do not meet the expectation, in the order of the staged files; None
+            when they are not known, or when there are more than the limit.
+        error: the reason why the expectation could not be evaluated.
     """
 
     planned: PlannedExpectation
@@ -43,17 +43,17 @@ class ExpectationOutcome:
 
     @property
     def name(self) -> str:
-        """For people: the type with its columns."""
+        """The display name: the type with its columns."""
         return self.planned.spec.name
 
     @property
     def blocks(self) -> bool:
-        """Whether it failed and may stop the batch."""
+        """Whether the expectation failed and has the severity critical."""
         return not self.success and self.planned.spec.severity is Severity.CRITICAL
 
 
 def outcome_of_rows(planned: PlannedExpectation, tally: Tally) -> ExpectationOutcome:
-    """The outcome of an expectation that rows meet or do not, without the rows and samples."""
+    """The outcome of a row-level expectation, without row positions and samples."""
     if tally.error is not None:
         return ExpectationOutcome(planned=planned, success=False, error=tally.error)
     assert isinstance(planned.rule, (RowRule, UniqueRule))
@@ -67,16 +67,16 @@ def outcome_of_rows(planned: PlannedExpectation, tally: Tally) -> ExpectationOut
 
 
 def outcome_of_statistic(planned: PlannedExpectation, tally: Tally) -> ExpectationOutcome:
-    """The outcome of an expectation about a number that one pass finds."""
+    """The outcome of an expectation about a statistic that one pass computes."""
     if tally.error is not None:
         return ExpectationOutcome(planned=planned, success=False, error=tally.error)
     rule = planned.rule
     assert isinstance(rule, StatisticRule)
     members = 0 if rule.members is None else len(rule.members)
-    every, only = len(tally.seen) == members, tally.unexpected == 0
+    has_all, has_only = len(tally.seen) == members, tally.unexpected == 0
     if rule.statistic in (Statistic.IN_SET, Statistic.CONTAIN_SET, Statistic.EQUAL_SET):
-        success = (only or rule.statistic is Statistic.CONTAIN_SET) and (
-            every or rule.statistic is Statistic.IN_SET
+        success = (has_only or rule.statistic is Statistic.CONTAIN_SET) and (
+            has_all or rule.statistic is Statistic.IN_SET
         )
         return ExpectationOutcome(planned=planned, success=success)
     observed = _observed(rule, tally)
@@ -88,26 +88,26 @@ def outcome_of_statistic(planned: PlannedExpectation, tally: Tally) -> Expectati
 def outcome_of_library(
     planned: PlannedExpectation, result: Any, *, samples: int, rows: Positions | None
 ) -> ExpectationOutcome:
-    """The library's result as one of ours."""
+    """The library's result as an `ExpectationOutcome`."""
     error = exception_text(result)
-    found = result.result or {}
+    values = result.result or {}
     if error is not None:
         return ExpectationOutcome(planned=planned, success=False, error=error)
-    percent = found.get("unexpected_percent")
-    count = found.get("unexpected_count")
+    percent = values.get("unexpected_percent")
+    count = values.get("unexpected_count")
     return ExpectationOutcome(
         planned=planned,
         success=bool(result.success),
         unexpected_count=None if count is None else int(count),
         unexpected_percent=None if percent is None else float(percent),
-        observed=found.get("observed_value"),
-        samples=tuple((found.get("partial_unexpected_list") or ())[:samples]),
+        observed=values.get("observed_value"),
+        samples=tuple((values.get("partial_unexpected_list") or ())[:samples]),
         rows=None if result.success else rows,
     )
 
 
 def _observed(rule: StatisticRule, tally: Tally) -> Any:
-    """The number, exact where the column's values are; None where there is nothing to observe."""
+    """The statistic, exact when the column's values are exact; None without values."""
     if rule.statistic is Statistic.ROWS:
         return tally.rows
     if rule.statistic is Statistic.PRESENT:
@@ -118,21 +118,21 @@ def _observed(rule: StatisticRule, tally: Tally) -> Any:
         extreme = tally.low if rule.statistic is Statistic.MIN else tally.high
         return Fraction(extreme) if isinstance(extreme, Decimal) else extreme
     if any(tally.infinite):
-        return _of_infinite(rule.statistic, *tally.infinite)
+        return _with_infinities(rule.statistic, *tally.infinite)
     if rule.statistic is Statistic.STDEV:
-        return _deviation(tally)
+        return _standard_deviation(tally)
     exact = tally.total if rule.statistic is Statistic.SUM else tally.total / tally.rows
     return exact if rule.data_type is not None and is_exact(rule.data_type) else _double(exact)
 
 
-def _of_infinite(statistic: Statistic, below: int, above: int) -> float | None:
+def _with_infinities(statistic: Statistic, below: int, above: int) -> float | None:
     if statistic is Statistic.STDEV or (below and above):
         return None
     return math.inf if above else -math.inf
 
 
-def _deviation(tally: Tally) -> float | None:
-    """Of a sample: divided by one less than the number of values."""
+def _standard_deviation(tally: Tally) -> float | None:
+    """The sample standard deviation: the divisor is the number of values minus one."""
     if tally.rows < 2:
         return None
     return math.sqrt(_double((tally.squares - tally.total**2 / tally.rows) / (tally.rows - 1)))
@@ -146,7 +146,7 @@ def _double(number: Fraction) -> float:
 
 
 def _shown(observed: Any, rule: StatisticRule) -> Any:
-    """What a report shows: whole numbers and decimals as such where they are, other fractions as doubles."""
+    """The statistic for a report: integers and decimals unchanged, other fractions as doubles."""
     if not isinstance(observed, Fraction):
         return observed
     if observed.denominator == 1 and not isinstance(rule.data_type, DecimalType):

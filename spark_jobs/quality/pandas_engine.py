@@ -1,7 +1,7 @@
-"""What Great Expectations itself judges, on pandas: its statistics, and what a deployment adds to it.
+"""Expectations that Great Expectations evaluates with pandas: its statistics and custom expectations.
 
-One engine, whatever the number of rows, since the library's engines differ. Only the columns that an
-expectation names are in memory, and above a number of rows it is refused by name.
+It is always pandas, for any number of rows, because the library's engines give different results. Only the
+columns of an expectation are in memory. Above a number of rows, the expectation fails with an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_LIBRARY_ROWS: Final = 10_000_000
-"""Of more rows the library judges none: their values would not be sure to fit into the driver."""
+"""The maximum number of rows for the library, because the driver's memory must hold their values."""
 
 _RESULT_FORMAT = {
     "result_format": "COMPLETE",
@@ -35,20 +35,20 @@ _RESULT_FORMAT = {
 def evaluate_with_library(
     staged: StagedFiles, planned: Mapping[int, PlannedExpectation], *, samples: int
 ) -> dict[int, ExpectationOutcome]:
-    """The outcomes of the expectations that the library judges, by their places in the suite."""
+    """The outcomes of the expectations that the library evaluates, by their index in the suite."""
     outcomes = {}
     for index, item in planned.items():
         if staged.rows > MAX_LIBRARY_ROWS:
             outcomes[index] = ExpectationOutcome(planned=item, success=False, error=_too_many(staged.rows))
             continue
         assert isinstance(item.rule, LibraryRule)
-        asked = item.rule.asked
-        table = staged.to_table(columns=asked.needed if asked.columns else None)
+        selection = item.rule.selection
+        table = staged.to_table(columns=selection.needed if selection.columns else None)
         frame = to_frame(table)
         expectation = item.expectation
-        if asked.where is not None:
-            # Which rows are asked is said by our predicates; the index keeps their positions.
-            masks = [asked.mask(Rows(batch)) for batch in table.to_batches()]
+        if selection.where is not None:
+            # Rules select the rows, not the library. The frame's index keeps their positions.
+            masks = [selection.mask(Rows(batch)) for batch in table.to_batches()]
             frame = frame[np.concatenate([np.empty(0, dtype=bool), *masks])]
             expectation = expectation.copy(update={"row_condition": None, "condition_parser": None})
         for _, result in validate(frame, {index: expectation}, result_format=_RESULT_FORMAT):
@@ -58,12 +58,12 @@ def evaluate_with_library(
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:
-    """A table as pandas holds it; the index is the row's position.
+    """A table as a pandas DataFrame; the index is the row's position.
 
-    Whole numbers and booleans with nulls stay what they are, as objects, where pandas would make floats
-    of them, and where its nullable types break expectations that compare two columns. Decimals with a
-    fraction become the nearest doubles, since the library takes bounds as doubles only: 1.10 as a decimal
-    is below 1.1 as a double. Arrow's own cast gives another double for some, such as 3.30.
+    Integers and booleans with nulls become objects: pandas would convert them to floats, and its nullable
+    types break expectations that compare two columns. Decimals with a fraction become the nearest doubles,
+    because the library's bounds are doubles: 1.10 as a decimal is below 1.1 as a double. The cast goes
+    through strings, because Arrow's direct cast gives another double for some decimals, such as 3.30.
     """
     columns = []
     for field in table.schema:
@@ -79,14 +79,14 @@ def to_frame(table: pa.Table) -> pd.DataFrame:
 
 def _too_many(rows: int) -> str:
     return (
-        f"{rows} rows are more than the {MAX_LIBRARY_ROWS} that Great Expectations judges, "
-        "which has all values of a column in memory"
+        f"the batch has {rows} rows, and Great Expectations evaluates at most {MAX_LIBRARY_ROWS}, "
+        "because it holds all values of a column in memory"
     )
 
 
 def _positions(result: Any) -> Positions | None:
-    """The unexpected rows by position; None when the library does not tell."""
-    found = (result.result or {}).get("unexpected_index_list")
-    if found is None:
+    """The positions of the unexpected rows; None when the library does not report them."""
+    indexes = (result.result or {}).get("unexpected_index_list")
+    if indexes is None:
         return None
-    return np.unique(np.asarray(found, dtype=np.int64))
+    return np.unique(np.asarray(indexes, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""The `quality` object of a load's parameters, typed."""
+"""The parameter `quality` of a load."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from delta_core.errors import InvalidJobSpecError
 
 DEFAULT_SAMPLES: Final = 5
 MAX_SAMPLES: Final = 20
-"""GX hands out at most this many of an expectation's unexpected values."""
+"""Great Expectations returns at most this number of unexpected values per expectation."""
 
 
 class OnFailure(StrEnum):
-    """What becomes of a batch that does not meet its suite."""
+    """The treatment of a batch that does not meet its suite."""
 
     FAIL = "fail"
     QUARANTINE = "quarantine"
@@ -23,16 +23,16 @@ class OnFailure(StrEnum):
 
 
 class Severity(StrEnum):
-    """Whether a failed expectation may stop the batch."""
+    """Whether a failed expectation makes the batch fail, or is only reported."""
 
     CRITICAL = "critical"
     WARNING = "warning"
 
 
 class QualityEngine(StrEnum):
-    """Where the rows are judged: in the driver's process, or by Spark's tasks. What is judged is the same.
+    """Where the suite is evaluated: in the driver's process, or in Spark's tasks. The results are the same.
 
-    `pandas` is an older name of `driver`.
+    `pandas` is a former name of `driver`.
     """
 
     AUTO = "auto"
@@ -79,17 +79,21 @@ QUALITY_SCHEMA: Final[Mapping[str, Any]] = {
         "max_bad_rows": {
             "type": ["integer", "null"],
             "minimum": 0,
-            "description": "more bad rows than this fail the batch, whatever on_failure says",
+            "description": "more bad rows than this fail the batch, for any value of on_failure",
         },
         "max_bad_fraction": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-        "quarantine_uri": {"type": ["string", "null"], "description": "a Delta table, made when missing"},
+        "quarantine_uri": {
+            "type": ["string", "null"],
+            "description": "a Delta table, created when it is missing",
+        },
         "report_uri": {"type": ["string", "null"], "description": "the directory of the reports"},
         "engine": {"enum": [engine.value for engine in QualityEngine]},
         "samples": {
             "type": "integer",
             "minimum": 0,
             "maximum": MAX_SAMPLES,
-            "description": "unexpected values shown per expectation; 0 keeps values out of the reports",
+            "description": "number of unexpected values shown per expectation; with 0 the reports "
+            "contain no values",
         },
     },
 }
@@ -106,28 +110,28 @@ class ExpectationSpec:
 
     @property
     def name(self) -> str:
-        """The type with the columns it is about, for people: `expect_column_to_exist(tail)`."""
+        """The display name: the type with its columns, such as `expect_column_to_exist(tail)`."""
         columns = self.columns
         return f"{self.type}({', '.join(columns)})" if columns else self.type
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the keyword arguments name."""
-        named = [self.kwargs.get(key) for key in ("column", "column_A", "column_B")]
-        listed = self.kwargs.get("column_list")
-        if isinstance(listed, (list, tuple)):
-            named += listed
-        return tuple(name for name in named if isinstance(name, str))
+        names = [self.kwargs.get(key) for key in ("column", "column_A", "column_B")]
+        column_list = self.kwargs.get("column_list")
+        if isinstance(column_list, (list, tuple)):
+            names += column_list
+        return tuple(name for name in names if isinstance(name, str))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityParams:
-    """What a load's rows must meet, and what happens when they do not.
+    """The suite for a load's rows, and the policy for rows that do not meet it.
 
     Attributes:
-        max_bad_rows, max_bad_fraction: above either, the batch fails whatever `on_failure` says.
-        quarantine_uri, report_uri: None for the places below the table's `_deltaward/`.
-        samples: unexpected values that a report shows per expectation.
+        max_bad_rows, max_bad_fraction: above either limit, the batch fails for any value of `on_failure`.
+        quarantine_uri, report_uri: None for the default locations in the table's `_deltaward/`.
+        samples: the number of unexpected values that a report shows per expectation.
     """
 
     suite: str
@@ -142,23 +146,24 @@ class QualityParams:
 
     @property
     def keeps_rejected(self) -> bool:
-        """Whether rows that break the contract go to quarantine instead of failing the load."""
+        """Whether rows that violate the contract go to quarantine instead of failing the load."""
         return self.on_failure is OnFailure.QUARANTINE
 
 
 def parse_quality(value: Mapping[str, Any] | None) -> QualityParams | None:
-    """Typed parameters from an object that fits `QUALITY_SCHEMA`; None for none.
+    """Parse an object that conforms to `QUALITY_SCHEMA`; None for None.
 
     Raises:
-        InvalidJobSpecError: a number is above what it can be.
+        InvalidJobSpecError: a number is above its maximum.
     """
     if value is None:
         return None
     for key in ("max_bad_fraction", "samples"):
-        most = QUALITY_SCHEMA["properties"][key]["maximum"]
-        if (value.get(key) or 0) > most:
+        maximum = QUALITY_SCHEMA["properties"][key]["maximum"]
+        if (value.get(key) or 0) > maximum:
             raise InvalidJobSpecError(
-                f"quality.{key} is {value[key]}", fix=f"give at most {most}, or leave it out"
+                f"The parameter quality.{key} is {value[key]}.",
+                fix=f"Set it to at most {maximum}, or leave it out.",
             )
     suite = value["suite"]
     return QualityParams(

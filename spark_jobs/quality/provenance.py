@@ -10,16 +10,16 @@ from typing import Any
 from delta_core.transaction.commit_properties import CommitProperties
 
 QUALITY_KEY = "quality"
-"""In `commitInfo.userMetadata`, beside the job's other provenance."""
+"""The key in `commitInfo.userMetadata`, next to the job's other provenance."""
 
 
 def with_quality(properties: CommitProperties, quality: Mapping[str, Any]) -> CommitProperties:
-    """The properties with the gate's figures in `user_metadata`; other text there is kept under `note`."""
+    """The properties with the gate's metrics in `user_metadata`. Other than JSON there becomes `note`."""
     document: dict[str, Any] = {}
     if properties.user_metadata:
         try:
-            found = json.loads(properties.user_metadata)
+            existing = json.loads(properties.user_metadata)
         except ValueError:
-            found = None
-        document = found if isinstance(found, dict) else {"note": properties.user_metadata}
+            existing = None
+        document = existing if isinstance(existing, dict) else {"note": properties.user_metadata}
     return replace(properties, user_metadata=json.dumps({**document, QUALITY_KEY: dict(quality)}))

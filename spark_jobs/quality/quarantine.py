@@ -1,20 +1,20 @@
 """The quarantine table: rows that were not published, with the reason.
 
-**Exactly once in one of two tables.** Two tables cannot commit together, so the order is: first the
-quarantine's commit, then the publishing one, which carries the load's idempotency key. Until the second
-lands, the load counts as not done, and whoever retries it starts by *replacing* what the quarantine holds
-of this batch with what it finds itself. So whenever a driver dies:
+**Each row is in exactly one of two tables.** Two tables cannot commit together. So the quarantine's commit
+comes first, and then the publishing commit, which records the load's idempotency key. Until the publishing
+commit lands, the load counts as not done, and a retry *replaces* the batch's rows in the quarantine with its
+own bad rows. When a driver dies:
 
-- before the quarantine's commit: nothing is visible anywhere; the staged files are vacuum's.
-- between the two: the bad rows are in quarantine and no row is published. The retry finds the batch there,
-  replaces its rows by the same ones (or by others, when the source or the suite has changed since; or by
-  none) and publishes the rest.
-- after the publishing commit: the retry finds the key in the table and does nothing at all.
+- before the quarantine's commit: nothing is visible; a vacuum deletes the staged files.
+- between the two commits: the bad rows are in the quarantine and no row is published. The retry replaces the
+  batch's rows in the quarantine with the same rows, or with other rows or none when the source or the suite
+  has changed, and publishes the rest.
+- after the publishing commit: the retry finds the key in the table and does nothing.
 
-A publishing commit that certainly failed takes the batch's rows out of the quarantine again. A driver
-that was only thought dead wakes up beside its retry: it looks the key up in the table before the
-quarantine's commit, and the commits of two attempts on one batch exclude each other by a `txn` action
-whose version counts the attempts.
+When the publishing commit certainly failed, the batch's rows are deleted from the quarantine. A driver that
+was only presumed dead may resume while its retry runs. Therefore it looks up the key in the table before the
+quarantine's commit. The commits of two tries of one batch conflict, because each has a `txn` action whose
+version counts the tries.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BATCH: Final = "_quarantine_batch"
 TIME: Final = "_quarantined_at"
 RAW: Final = "_quarantine_raw"
 
-_OWN_FIELDS: Final = (
+_QUARANTINE_FIELDS: Final = (
     StructField(name=REASON, data_type=STRING),
     StructField(name=EXPECTATIONS, data_type=ArrayType(element_type=STRING)),
     StructField(name=SOURCE, data_type=STRING),
@@ -64,8 +64,8 @@ _OWN_FIELDS: Final = (
     StructField(name=RAW, data_type=STRING),
 )
 _CONFIGURATION: Final = {
-    # A wide table's own columns would take all the room there is for statistics, and a batch is found by
-    # those of its name.
+    # Statistics cover only the first columns by default, which are the loaded table's. A batch is found by
+    # the statistics of its name.
     "delta.dataSkippingStatsColumns": f"{BATCH},{SOURCE},{TIME}",
 }
 
@@ -75,10 +75,11 @@ class BadRows:
     """Rows for the quarantine.
 
     Attributes:
-        rows: with columns of the loaded table; those that are missing are null.
-        reasons: per row, why it is not published.
-        expectations: per row, the names of what it does not meet.
-        raw: per row, its text in the source, when it could not be read as a row of the table.
+        rows: the rows with columns of the loaded table; missing columns are null.
+        reasons: per row, the reason why it is not published.
+        expectations: per row, the names of the expectations that it does not meet.
+        raw: per row, its JSON text from the source, when the source row could not be cast to the table's
+            types.
     """
 
     rows: pa.Table
@@ -91,11 +92,11 @@ class Quarantine:
     """The quarantine table of one load and one batch in it.
 
     Args:
-        uri: of the table; it is made when missing.
-        batch: names the batch, the same for every try of the load.
-        schema: of the loaded table.
-        source: where the rows came from, for people.
-        storage_options: for the store.
+        uri: the table's URI. The table is created when it is missing.
+        batch: the batch's name, which is the same for every try of the load.
+        schema: the schema of the loaded table.
+        source: the origin of the rows, for display.
+        storage_options: options for the store.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Quarantine:
         self._store = open_store(uri, storage_options=storage_options, clock=clock)
         self._storage_options = storage_options
         self._batch = batch
-        self._loaded = schema
+        self._table_schema = schema
         self._source = source
         self._clock = clock
 
@@ -121,13 +122,14 @@ class Quarantine:
         return self._store.uri
 
     def check(self) -> None:
-        """Check that the table, if there is one, can take such rows.
+        """Check that the table, if it exists, can store such rows.
 
         Raises:
-            QualitySuiteError: it has a column of another type, or the loaded table has one of its names.
-            InvalidTableError, ProtocolError: it cannot be read, or not written.
+            QualitySuiteError: the table has a column of an incompatible type, or the loaded table has a
+                column with a reserved name.
+            InvalidTableError, ProtocolError: the table cannot be read or written.
         """
-        schema = quarantine_schema(self._loaded)
+        schema = quarantine_schema(self._table_schema)
         snapshot = self._snapshot()
         if snapshot is None:
             return
@@ -141,30 +143,31 @@ class Quarantine:
             )
         except SchemaError as error:
             raise QualitySuiteError(
-                f"The quarantine table {self.uri} cannot take rows of the loaded table.",
+                f"The quarantine table {self.uri} cannot store rows of the loaded table.",
                 cause=str(error),
-                fix="Name another table in quality.quarantine_uri, or change the column's type there",
+                fix="Name another table in quality.quarantine_uri, or change the column's type in that "
+                "table.",
             ) from error
 
     def tries(self) -> int:
-        """How many tries of this batch have committed here; the next commit is one more."""
+        """The number of tries of this batch that have committed to the quarantine."""
         snapshot = self._snapshot()
         found = None if snapshot is None else snapshot.transactions.get(self._app_id)
         return 0 if found is None else found.version + 1
 
     def replace_batch(self, bad: Sequence[BadRows], *, after: int, user_metadata: str | None) -> int | None:
-        """Make the table hold exactly these rows of the batch, in one commit.
+        """Replace the batch's rows in the table with these rows, in one commit.
 
         Args:
-            bad: the rows; none takes out what an earlier try has put there.
-            after: what `tries` said before the caller looked whether the load is still to be done.
-            user_metadata: for the commit.
+            bad: the rows; empty to delete the rows of an earlier try.
+            after: the result of `tries` from before the caller checked that the load is not yet applied.
+            user_metadata: the commit's `userMetadata`.
 
         Returns:
-            The version that holds them; None when there is nothing to do.
+            The version of the commit; None when there is nothing to do.
 
         Raises:
-            ConcurrentTransactionError: another try of this batch has committed since.
+            ConcurrentTransactionError: another try of this batch has committed since then.
         """
         count = sum(part.rows.num_rows for part in bad)
         if count == 0 and after == 0:
@@ -173,8 +176,8 @@ class Quarantine:
         exists = self._snapshot() is not None
         committed = write_deltalake(
             self.uri,
-            self._table(bad),
-            # Rows of an earlier try may have another reason by now, so they are not just kept.
+            self._to_table(bad),
+            # Rows of an earlier try may have another reason now, so they are replaced.
             mode="overwrite" if after else "append",
             predicate=_equals(BATCH, self._batch) if after else None,
             schema_mode="merge" if exists else None,
@@ -183,12 +186,12 @@ class Quarantine:
             storage_options=self._storage_options,
             clock=self._clock,
         )
-        assert committed is not None  # only mode 'ignore' gives None
+        assert committed is not None  # only mode 'ignore' returns None
         if committed.already_applied:
             raise ConcurrentTransactionError(
                 f"Another try of this load has written its rows to the quarantine table {self.uri}.",
-                cause=f"It runs at the same time, for the batch {self._batch!r}",
-                fix="Run the job again; it then finds what the other try has done",
+                cause=f"The other try runs at the same time, for the batch {self._batch!r}.",
+                fix="Run the job again. It then finds the other try's work.",
             )
         return committed.version
 
@@ -202,15 +205,15 @@ class Quarantine:
         except TableNotFoundError:
             return None
 
-    def _table(self, bad: Sequence[BadRows]) -> pa.Table:
+    def _to_table(self, bad: Sequence[BadRows]) -> pa.Table:
         if not any(part.rows.num_rows for part in bad):
-            return to_arrow(StructType(_OWN_FIELDS)).empty_table()
-        schema = to_arrow(quarantine_schema(self._loaded))
-        return pa.concat_tables([self._part(part, schema) for part in bad])
+            return to_arrow(StructType(_QUARANTINE_FIELDS)).empty_table()
+        schema = to_arrow(quarantine_schema(self._table_schema))
+        return pa.concat_tables([self._to_arrow(part, schema) for part in bad])
 
-    def _part(self, bad: BadRows, schema: pa.Schema) -> pa.Table:
+    def _to_arrow(self, bad: BadRows, schema: pa.Schema) -> pa.Table:
         count = bad.rows.num_rows
-        own: dict[str, Any] = {
+        values: dict[str, Any] = {
             REASON: list(bad.reasons),
             EXPECTATIONS: [list(names) for names in bad.expectations],
             SOURCE: [self._source] * count,
@@ -220,8 +223,8 @@ class Quarantine:
         }
         columns = []
         for field in schema:
-            if field.name in own:
-                columns.append(pa.array(own[field.name], field.type))
+            if field.name in values:
+                columns.append(pa.array(values[field.name], field.type))
             elif field.name in bad.rows.column_names:
                 columns.append(bad.rows.column(field.name).cast(field.type))
             else:
@@ -230,25 +233,25 @@ class Quarantine:
 
 
 def quarantine_schema(schema: StructType) -> StructType:
-    """A table's columns, none of them required, and the quarantine's own.
+    """The table's columns, all nullable, and the columns of the quarantine.
 
     Raises:
-        QualitySuiteError: the table has a column of such a name.
+        QualitySuiteError: the table has a column with a name of the quarantine's columns.
     """
-    taken = [field.name for field in _OWN_FIELDS if schema.find(field.name) is not None]
-    if taken:
+    reserved = [field.name for field in _QUARANTINE_FIELDS if schema.find(field.name) is not None]
+    if reserved:
         raise QualitySuiteError(
-            f"The table has a column {taken[0]!r}, which the quarantine table needs for itself.",
-            fix="Rename the column, or use on_failure 'fail' or 'warn'",
+            f"The table has a column {reserved[0]!r}, which is a reserved name in the quarantine table.",
+            fix="Rename the column, or set on_failure to 'fail' or 'warn'.",
         )
     fields = (StructField(name=field.name, data_type=_nullable(field.data_type)) for field in schema)
-    return StructType((*fields, *_OWN_FIELDS))
+    return StructType((*fields, *_QUARANTINE_FIELDS))
 
 
 def names_by_row(
     rows: np.ndarray[Any, Any], found: Iterable[tuple[str, np.ndarray[Any, Any]]]
 ) -> list[list[str]]:
-    """For each of the ascending positions `rows`, the names whose own positions hold it."""
+    """For each of the ascending positions `rows`, the names in `found` whose positions contain it."""
     names: list[list[str]] = [[] for _ in range(len(rows))]
     for name, positions in found:
         for index in np.searchsorted(rows, positions).tolist():

@@ -1,7 +1,7 @@
-"""Rows that a load would stop at, found instead and kept for the quarantine.
+"""Rows that violate the contract, collected for the quarantine instead of failing the load.
 
-A row that breaks NOT NULL or a constraint, or whose text is not of its column's type, can never be a row
-of the table, so it is not staged; under `on_failure: quarantine` it does not stop the good ones either.
+A row that violates NOT NULL or a constraint, or has a mistyped value, can never be a row of the table, so it
+is not staged. With `on_failure: quarantine` it does not stop the load of the good rows either.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ _RAW: Final = "__deltaward_raw"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MistypedRows:
-    """Rows of a source with text that is not of its column's type.
+    """Rows of a source with strings that are not values of their column's type.
 
     Attributes:
-        frame: these rows alone; the text in question is null. The columns of `notes` stand last.
+        frame: only these rows; a mistyped value is null. The columns of `notes` are last.
         casts: the columns that were cast.
-        notes: for each cast a boolean, whether its text was wrong; then the row's text.
+        notes: for each cast a boolean column that is true for a mistyped value; then the original row as
+            JSON.
     """
 
     frame: DataFrame
@@ -45,13 +46,13 @@ class MistypedRows:
 def divide_by_type(
     frame: DataFrame, *, casts: Sequence[StructField], notes: StructType
 ) -> tuple[DataFrame, MistypedRows]:
-    """(rows whose text is of its columns' types, the others), from rows with `notes` about them."""
+    """Split rows by their `notes` into (well-typed rows, mistyped rows)."""
     from pyspark.sql import functions as fn
 
-    # A chain of ORs over hundreds of columns is deeper than a Connect server reads.
-    wrong = fn.array_contains(fn.array(*_flags(casts, notes)), True)
-    right = frame.where(~wrong).drop(*notes.names)
-    return right, MistypedRows(frame=frame.where(wrong), casts=casts, notes=notes)
+    # A Connect server refuses a chain of ORs over hundreds of columns, because it is too deep.
+    mistyped_names = fn.array_contains(fn.array(*_flags(casts, notes)), True)
+    well_typed = frame.where(~mistyped_names).drop(*notes.names)
+    return well_typed, MistypedRows(frame=frame.where(mistyped_names), casts=casts, notes=notes)
 
 
 def _flags(casts: Sequence[StructField], notes: StructType) -> list[Column]:
@@ -61,30 +62,30 @@ def _flags(casts: Sequence[StructField], notes: StructType) -> list[Column]:
 
 
 class RejectedRows:
-    """The rows of one batch that are not staged, by what they break.
+    """The rows of one batch that violate the contract and are not staged.
 
-    `split` before staging, `staged` after it, then `load` where wanted, and `release` at the end.
+    Call `split` before staging, `staged` after it, then `load` if needed, and `release` at the end.
 
     Attributes:
-        rows: how many there are.
+        rows: the number of rejected rows.
     """
 
     def __init__(self) -> None:
         self.rows = 0
         self._parts: list[tuple[DataFrame, int]] = []
         self._cached: DataFrame | None = None
-        self._broken: DataFrame | None = None
+        self._violating: DataFrame | None = None
         self._total = 0
 
     def split(self, frame: DataFrame, checks: Sequence[Check]) -> DataFrame:
-        """The rows that pass every check; the others are kept for `load`.
+        """The rows that pass every check. The other rows are kept for `load`.
 
-        The rows are computed once and cached for the passes that follow: a source that is not determined
-        by its files would otherwise give each pass other rows.
+        The rows are computed once and cached for the later passes, because a non-deterministic source would
+        return other rows in each pass.
 
         Args:
             frame: rows with the table's columns.
-            checks: the conditions; none of them fails on a row.
+            checks: the conditions. Their evaluation must not fail.
         """
         from pyspark.sql import functions as fn
 
@@ -93,18 +94,18 @@ class RejectedRows:
             return frame
         self._cached = frame.persist()
         self._total = self._cached.count()
-        broken = [fn.when(check.broken(), fn.lit(check.name)) for check in distinct]
-        marked = self._cached.withColumn(_NAMES, fn.array_compact(fn.array(*broken)))
-        self._broken = marked.where(fn.size(_NAMES) > 0).withColumn(_RAW, fn.lit(None).cast("string"))
+        violated = [fn.when(check.broken(), fn.lit(check.name)) for check in distinct]
+        marked = self._cached.withColumn(_NAMES, fn.array_compact(fn.array(*violated)))
+        self._violating = marked.where(fn.size(_NAMES) > 0).withColumn(_RAW, fn.lit(None).cast("string"))
         return marked.where(fn.size(_NAMES) == 0).drop(_NAMES)
 
     def staged(self, rows: int) -> None:
-        """Note how many rows passed and were written: the others are the rejected ones."""
-        if self._broken is not None:
-            self._add(self._broken, self._total - rows)
+        """Record the number of staged rows. The other rows are the rejected rows."""
+        if self._violating is not None:
+            self._add(self._violating, self._total - rows)
 
     def add_mistyped(self, mistyped: MistypedRows, schema: StructType) -> None:
-        """Note rows with text that is not of its column's type."""
+        """Add rows with mistyped values."""
         frame = mistyped_rows(mistyped, schema)
         self._add(frame, frame.count())
 
@@ -112,12 +113,12 @@ class RejectedRows:
         """The rows, in memory.
 
         Raises:
-            JobFailedError: Spark failed, or gave other rows than it counted.
+            JobFailedError: Spark failed, or returned another number of rows than it counted.
         """
         return [_collected(frame, count) for frame, count in self._parts]
 
     def release(self) -> None:
-        """Give the cache back."""
+        """Release the cached rows."""
         if self._cached is not None:
             with contextlib.suppress(Exception):  # a broken connection must not hide an error
                 self._cached.unpersist()
@@ -130,16 +131,16 @@ class RejectedRows:
 
 
 def mistyped_rows(mistyped: MistypedRows, schema: StructType) -> DataFrame:
-    """Rows with wrong text as the quarantine keeps them: what could be read, and the text itself."""
+    """Mistyped rows in the quarantine's form: the values that could be cast, and the original row as JSON."""
     from pyspark.sql import functions as fn
 
     notes = mistyped.notes
     frame = conform_columns(mistyped.frame, StructType((*schema.fields, *notes.fields)))
-    wrong: list[Column] = [
+    mistyped_names: list[Column] = [
         fn.when(fn.col(quoted(note)), fn.lit(f"TYPE {cast.name}"))
         for cast, note in zip(mistyped.casts, notes.names, strict=False)
     ]
-    names = fn.array_compact(fn.array(*wrong)).alias(_NAMES)
+    names = fn.array_compact(fn.array(*mistyped_names)).alias(_NAMES)
     raw = fn.col(quoted(notes.names[-1])).alias(_RAW)
     return frame.select(*[fn.col(quoted(name)) for name in schema.names], names, raw)
 
@@ -151,14 +152,14 @@ def _collected(frame: DataFrame, count: int) -> BadRows:
         raise as_delta_error(error, doing="collecting rows for the quarantine") from error
     if table.num_rows != count:
         raise JobFailedError(
-            f"{count} rows were to go to quarantine, and {table.num_rows} were found.",
-            cause="The source gives other rows each time it is read",
-            fix="Leave out of select and deduplicate what is not determined by the files",
+            f"Spark counted {count} rows for the quarantine, and then returned {table.num_rows} rows.",
+            cause="The source returns other rows each time it is read.",
+            fix="Remove non-deterministic expressions from select and deduplicate.",
         )
     names = [tuple(row) for row in table.column(_NAMES).to_pylist()]
     return BadRows(
         rows=table.drop_columns([_NAMES, _RAW]),
-        reasons=[f"breaks {', '.join(row)}" for row in names],
+        reasons=[f"violates {', '.join(row)}" for row in names],
         expectations=names,
         raw=table.column(_RAW).to_pylist(),
     )

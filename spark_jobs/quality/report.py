@@ -1,4 +1,4 @@
-"""The report of one gate as a JSON document: what was expected, what was found, what was done."""
+"""The report of a quality gate as a JSON document: expectations, results and decision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_STRING = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportUris:
-    """Where the two forms of a report are."""
+    """The URIs of a report's JSON and HTML files."""
 
     json: str
     html: str
@@ -40,14 +40,14 @@ def build_report(
     rejected_rows: int,
     created_ms: int,
 ) -> dict[str, Any]:
-    """The document; JSON values only.
+    """The report document, with JSON values only.
 
     Args:
         summary: the gate's part of the job's output.
-        samples: unexpected values kept per expectation; with 0 nothing that was read from the data is
-            kept, not even the extremes that a batch-level expectation has observed.
+        samples: the number of unexpected values per expectation. With 0 the report contains no values of the
+            data, not even the observed minimum or maximum of a batch-level expectation.
         policy: on_failure and the thresholds.
-        rejected_rows: bad rows that broke the contract, so that no expectation has seen them.
+        rejected_rows: the number of rows that violate the contract. No expectation was evaluated on them.
     """
     created = datetime.datetime.fromtimestamp(created_ms / 1000, datetime.UTC)
     return {
@@ -66,24 +66,24 @@ def build_report(
 
 
 def write_report(store: LogStore, name: str, document: Mapping[str, Any]) -> ReportUris:
-    """Keep a report as `<name>.json` and `<name>.html` in a directory.
+    """Write a report as `<name>.json` and `<name>.html` to a directory.
 
     Raises:
         StorageError: the directory cannot be written to.
     """
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-    store.put(f"{name}.json", text.encode("utf-8", "backslashreplace"))
+    json_text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    store.put(f"{name}.json", json_text.encode("utf-8", "backslashreplace"))
     store.put(f"{name}.html", to_html(document).encode("utf-8", "backslashreplace"))
     return uris_of(store, name)
 
 
 def uris_of(store: LogStore, name: str) -> ReportUris:
-    """Where the report of that name is, or will be."""
+    """The URIs of the report with a name."""
     return ReportUris(json=f"{store.uri}/{name}.json", html=f"{store.uri}/{name}.html")
 
 
 def plain(value: Any) -> Any:
-    """Any value of a batch as JSON has it, texts at most 200 characters long."""
+    """Any value of a batch as a JSON value. Strings are truncated to 200 characters."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -98,7 +98,7 @@ def plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, decimal.Decimal):
         return str(value)
-    # Numbers of numpy, whose own types JSON does not know.
+    # Numbers of numpy, whose types JSON does not support.
     unpacked = value.item() if hasattr(value, "item") else value
     if isinstance(unpacked, float):
         return unpacked if math.isfinite(unpacked) else str(unpacked)
@@ -119,6 +119,8 @@ def _entry(outcome: ExpectationOutcome, samples: int) -> dict[str, Any]:
         "unexpectedPercent": plain(outcome.unexpected_percent),
         "observed": plain(outcome.observed) if samples else None,
         "samples": [plain(value) for value in outcome.samples[:samples]],
-        # The library's text may quote a value.
-        "error": outcome.error if samples or outcome.error is None else "it could not be evaluated",
+        # The library's message may quote a value.
+        "error": outcome.error
+        if samples or outcome.error is None
+        else "the expectation could not be evaluated",
     }

@@ -1,4 +1,4 @@
-"""A report as one HTML page: no script, nothing loaded from anywhere, every value escaped."""
+"""A report as one HTML page: without scripts and external resources, with every value escaped."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ code{font:13px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}
 
 _MAX_SHOWN = 500
 _CLASSES = {"passed": "ok", "warned": "warn", "quarantined": "warn", "failed": "bad"}
-_FIGURES = (
+_METRICS = (
     ("rows", "rows"),
     ("bad rows", "bad_rows"),
     ("published", "published_rows"),
     ("quarantined", "quarantined_rows"),
-    ("break the contract", "rejectedRows"),
+    ("violate the contract", "rejectedRows"),
     ("expectations", "expectations"),
 )
 
 
 def to_html(document: Mapping[str, Any]) -> str:
-    """The page of a report document."""
+    """The HTML page of a report document."""
     outcome = str(document["outcome"])
-    figures = "".join(
-        f"<div><dt>{label}</dt><dd>{_string(document[key])}</dd></div>" for label, key in _FIGURES
+    metrics = "".join(
+        f"<div><dt>{label}</dt><dd>{_string(document[key])}</dd></div>" for label, key in _METRICS
     )
     why = f'<p class="bad">{_string(document["why"])}</p>' if document.get("why") else ""
     quarantine = (
@@ -72,10 +72,11 @@ def to_html(document: Mapping[str, Any]) -> str:
 <p class="dim"><code>{_string(document["table"])}</code> · job <code>{_string(document["job"])}</code> ·
 {_string(document["createdAt"])} · {_string(document["engine"])} · on failure:
 {_string(document["policy"]["on_failure"])}</p>
-<dl>{figures}</dl>
+<dl>{metrics}</dl>
 {quarantine}
 <div class="wide"><table>
-<thead><tr><th>result</th><th>expectation</th><th>arguments</th><th>unexpected</th><th>found</th></tr></thead>
+<thead><tr><th>result</th><th>expectation</th><th>arguments</th><th>unexpected</th>
+<th>observed</th></tr></thead>
 <tbody>{rows}</tbody>
 </table></div>
 </body>
@@ -85,7 +86,7 @@ def to_html(document: Mapping[str, Any]) -> str:
 
 def _row(entry: Mapping[str, Any]) -> str:
     if entry["success"]:
-        word, colour = "holds", "ok"
+        word, colour = "passes", "ok"
     else:
         word = "error" if entry["error"] else "fails"
         colour = "warn" if entry["severity"] == "warning" else "bad"
@@ -94,26 +95,26 @@ def _row(entry: Mapping[str, Any]) -> str:
     if count and isinstance(percent, (int, float)):
         unexpected += f" ({percent:.2f} %)"
     column = entry["column"]
-    about = "" if column is None else f"<br><code>{_string(column)}</code>"
+    column_html = "" if column is None else f"<br><code>{_string(column)}</code>"
     if entry["error"]:
-        found = _string(entry["error"])
+        observed = _string(entry["error"])
     elif entry["samples"]:
-        found = ", ".join(f"<code>{_string(value)}</code>" for value in entry["samples"])
+        observed = ", ".join(f"<code>{_string(value)}</code>" for value in entry["samples"])
     else:
-        found = "" if entry["observed"] is None else f"<code>{_string(entry['observed'])}</code>"
+        observed = "" if entry["observed"] is None else f"<code>{_string(entry['observed'])}</code>"
     return (
-        f'<tr><td class="{colour}">{word}</td><td>{_string(entry["type"])}{about}</td>'
-        f"<td><code>{_string(_cut(json.dumps(entry['kwargs'], ensure_ascii=False)))}</code></td>"
-        f'<td class="n">{_string(unexpected)}</td><td>{found}</td></tr>\n'
+        f'<tr><td class="{colour}">{word}</td><td>{_string(entry["type"])}{column_html}</td>'
+        f"<td><code>{_string(_truncated(json.dumps(entry['kwargs'], ensure_ascii=False)))}</code></td>"
+        f'<td class="n">{_string(unexpected)}</td><td>{observed}</td></tr>\n'
     )
 
 
-def _cut(text: str) -> str:
-    """A set of thousands of values is in the JSON report; the page shows its beginning."""
+def _truncated(text: str) -> str:
+    """The first characters of a long string. The JSON report contains the whole string."""
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
 
 
 def _string(value: Any) -> str:
-    """A value as text that the page shows and never runs."""
+    """A value as escaped HTML text, which a browser never executes."""
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return html.escape(shown, quote=True)

@@ -1,7 +1,8 @@
-"""The row condition of an expectation: which rows it is about.
+"""The row condition of an expectation, which selects the rows to evaluate.
 
-Whatever parser it names, text is read as a predicate of this project (docs/predicates.md), so `m > 0` means
-the same everywhere; so are Great Expectations' structured conditions, whose constants take the column's type.
+With any `condition_parser`, a condition is parsed as a predicate of this project (docs/predicates.md), so
+that `m > 0` has the same meaning in every engine. Great Expectations' structured conditions become predicates
+too; their constants have the column's type.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import quote_name, quote_string
 from delta_core.schema.types import BOOLEAN, STRING, DataType, StructType
-from spark_jobs.quality.suite_values import MisfitError, is_moment, typed_value
+from spark_jobs.quality.suite_values import InapplicableError, is_moment, typed_value
 
 _OPERATORS: Final = {"==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _LISTS: Final = {"IN": "IN", "NOT_IN": "NOT IN"}
@@ -25,29 +26,29 @@ _PRESENCE: Final = {".notNull()": " IS NOT NULL", ".isNull()": " IS NULL"}
 
 
 def row_condition(condition: object, schema: StructType) -> Expression | None:
-    """A condition as a resolved predicate; None for none.
+    """A condition as a resolved predicate; None for None.
 
     Raises:
-        MisfitError: it is no predicate on rows of this schema.
+        InapplicableError: the condition is not a predicate on rows of this schema.
     """
     if condition is None:
         return None
     if not isinstance(condition, (str, Mapping)):
-        raise MisfitError(f"row_condition is {condition!r}")
-    text = _string(condition) if isinstance(condition, str) else _structured(condition, schema)
+        raise InapplicableError(f"The row_condition {condition!r} is neither a string nor an object.")
+    sql = _from_string(condition) if isinstance(condition, str) else _structured(condition, schema)
     try:
-        return parse_predicate(text, schema)
+        return parse_predicate(sql, schema)
     except ExpressionError as error:
-        raise MisfitError(f"its row_condition is no predicate: {error}") from error
+        raise InapplicableError(f"The row_condition is not a valid predicate: {error}.") from error
 
 
-def _string(condition: str) -> str:
-    """Great Expectations' own spelling of columns as that of predicates."""
-    text = _COLUMN_CALL.sub(lambda found: quote_name(found[2]), condition)
-    if text != condition:
+def _from_string(condition: str) -> str:
+    """The condition with Great Expectations' column syntax replaced by that of predicates."""
+    sql = _COLUMN_CALL.sub(lambda match: quote_name(match[2]), condition)
+    if sql != condition:
         for call, test in _PRESENCE.items():
-            text = text.replace(call, test)
-    return text
+            sql = sql.replace(call, test)
+    return sql
 
 
 def _structured(condition: Mapping[str, Any], schema: StructType) -> str:
@@ -55,23 +56,23 @@ def _structured(condition: Mapping[str, Any], schema: StructType) -> str:
     if kind in ("and", "or"):
         parts = [_structured(part, schema) for part in condition.get("conditions") or ()]
         if not parts:
-            raise MisfitError("its row_condition has no conditions")
+            raise InapplicableError("The row_condition has no conditions.")
         return "(" + f" {kind.upper()} ".join(parts) + ")"
     column = condition.get("column")
     name = column.get("name") if isinstance(column, Mapping) else column
     field = schema.find(name) if isinstance(name, str) else None
     if field is None:
-        raise MisfitError(f"its row_condition is about a column {name!r} that the rows do not have")
-    spelled = quote_name(field.name)
+        raise InapplicableError(f"The row_condition names the column {name!r}, which the rows do not have.")
+    quoted_column = quote_name(field.name)
     if kind == "nullity":
-        return f"{spelled} IS {'NULL' if condition.get('is_null') else 'NOT NULL'}"
+        return f"{quoted_column} IS {'NULL' if condition.get('is_null') else 'NOT NULL'}"
     operator, parameter = condition.get("operator"), condition.get("parameter")
     if kind == "comparison" and operator in _OPERATORS:
-        return f"{spelled} {_OPERATORS[operator]} {_constant(parameter, field.data_type)}"
+        return f"{quoted_column} {_OPERATORS[operator]} {_constant(parameter, field.data_type)}"
     if kind == "comparison" and operator in _LISTS and isinstance(parameter, (list, tuple)) and parameter:
-        listed = ", ".join(_constant(value, field.data_type) for value in parameter)
-        return f"{spelled} {_LISTS[operator]} ({listed})"
-    raise MisfitError(f"its row_condition is {dict(condition)!r}")
+        literals = ", ".join(_constant(value, field.data_type) for value in parameter)
+        return f"{quoted_column} {_LISTS[operator]} ({literals})"
+    raise InapplicableError(f"The row_condition {dict(condition)!r} is not supported.")
 
 
 def _constant(value: Any, data_type: DataType) -> str:

@@ -1,4 +1,4 @@
-"""Expectations that judge row by row, compiled into tests of ours."""
+"""Compilers for row-level expectations: each becomes a row test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from spark_jobs.quality.row_tests import (
 from spark_jobs.quality.rules import Ignore, RowRule, Rule, UniqueRule
 from spark_jobs.quality.string_checks import StringCheck, StringKind, json_schema_check, strftime_check
 from spark_jobs.quality.suite_values import (
-    MisfitError,
+    InapplicableError,
     column_bounds,
     exact_number,
     is_exact,
@@ -41,17 +41,17 @@ from spark_jobs.quality.suite_values import (
 
 Compiler = Callable[[Arguments], Rule]
 
-_UNHELD: Final = object()
-"""Stands for a value that the column's type does not have."""
+_NOT_REPRESENTABLE: Final = object()
+"""A marker for a value that the column's type cannot represent."""
 
 
 def _rule(arguments: Arguments, test: RowTest) -> RowRule:
-    return RowRule(asked=arguments.asked(), test=test, mostly=arguments.mostly)
+    return RowRule(selection=arguments.selection(), test=test, mostly=arguments.mostly)
 
 
 def _presence(arguments: Arguments, *, present: bool) -> RowRule:
-    asked = arguments.asked(ignore=Ignore.NONE)
-    return RowRule(asked=asked, test=IsPresent(present), mostly=arguments.mostly)
+    selection = arguments.selection(ignore=Ignore.NONE)
+    return RowRule(selection=selection, test=IsPresent(present), mostly=arguments.mostly)
 
 
 def _between(arguments: Arguments) -> RowRule:
@@ -83,43 +83,45 @@ def _lengths(arguments: Arguments, low: Any, high: Any) -> RowRule:
     return _rule(arguments, HasLength(bounds))
 
 
-def _patterns(arguments: Arguments, key: str, *, wanted: bool) -> RowRule:
-    """Regular expressions or LIKE patterns, one or a list."""
+def _patterns(arguments: Arguments, key: str, *, match: bool) -> RowRule:
+    """A rule with regular expressions or LIKE patterns, one or a list."""
     _require_string(arguments.type_of(arguments.column))
-    given = arguments.option(key) if arguments.raw(key) is None else arguments.raw(key)
-    written = list(given) if isinstance(given, (list, tuple)) else [given]
+    value = arguments.option(key) if arguments.raw(key) is None else arguments.raw(key)
+    written = list(value) if isinstance(value, (list, tuple)) else [value]
     if not written:
-        raise MisfitError(f"{key} is empty")
+        raise InapplicableError(f"{key} is empty.")
     if key.startswith("like"):
         patterns = [like_as_regex(pattern, arguments.option("escape")) for pattern in written]
     else:
         patterns = [checked_regex(pattern) for pattern in written]
-    all_of_them = wanted and arguments.option("match_on") == "all"
-    return _rule(arguments, HasMatch(tuple(patterns), all_of_them, wanted))
+    all_of_them = match and arguments.option("match_on") == "all"
+    return _rule(arguments, HasMatch(tuple(patterns), all_of_them, match))
 
 
 def _string_check(arguments: Arguments, check: StringCheck) -> RowRule:
     data_type = arguments.type_of(arguments.column)
     if data_type != STRING:
-        raise MisfitError(f"the column has type {data_type}, whose values are no texts")
+        raise InapplicableError(f"The column has the type {data_type}, which is not string.")
     return _rule(arguments, PassesCheck(check))
 
 
 def _unique(arguments: Arguments) -> UniqueRule:
     require_equality(arguments.type_of(arguments.column))
-    return UniqueRule(asked=arguments.asked(), mostly=arguments.mostly)
+    return UniqueRule(selection=arguments.selection(), mostly=arguments.mostly)
 
 
 def _compound_unique(arguments: Arguments) -> UniqueRule:
     for column in _several(arguments):
         require_equality(arguments.type_of(column))
-    return UniqueRule(asked=arguments.asked_of_several(), mostly=arguments.mostly)
+    return UniqueRule(selection=arguments.selection_of_several(), mostly=arguments.mostly)
 
 
 def _pair(arguments: Arguments, operator: ComparisonOperator) -> RowRule:
     left, right = arguments.spec.columns
     _require_comparable(arguments.type_of(left), arguments.type_of(right))
-    return RowRule(asked=arguments.asked_of_several(), test=Compares(operator), mostly=arguments.mostly)
+    return RowRule(
+        selection=arguments.selection_of_several(), test=Compares(operator), mostly=arguments.mostly
+    )
 
 
 def _greater(arguments: Arguments) -> RowRule:
@@ -129,25 +131,27 @@ def _greater(arguments: Arguments) -> RowRule:
 def _pair_in_set(arguments: Arguments) -> RowRule:
     pairs = arguments.raw("value_pairs_set")
     if not isinstance(pairs, (list, tuple)) or any(len(pair) != 2 for pair in pairs):
-        raise MisfitError(f"value_pairs_set is {pairs!r}")
+        raise InapplicableError(f"The argument value_pairs_set is {pairs!r}.")
     types = [arguments.type_of(column) for column in arguments.spec.columns]
     sides = [[_one_value(pair[side], types[side]) for pair in pairs] for side in (0, 1)]
-    # A pair with a value that its column cannot hold is no row's.
-    held = [one for one in zip(*sides, strict=True) if _UNHELD not in one]
-    left, right = (pa.array([one[side] for one in held], _judged(types[side])) for side in (0, 1))
-    asked = arguments.asked_of_several()
-    return RowRule(asked=asked, test=IsListedPair(left, right), mostly=arguments.mostly)
+    # No row can have a pair with a value that its column's type cannot represent.
+    representable = [pair for pair in zip(*sides, strict=True) if _NOT_REPRESENTABLE not in pair]
+    left, right = (
+        pa.array([pair[side] for pair in representable], _evaluated_type(types[side])) for side in (0, 1)
+    )
+    selection = arguments.selection_of_several()
+    return RowRule(selection=selection, test=IsListedPair(left, right), mostly=arguments.mostly)
 
 
 def _one_value(value: Any, data_type: DataType) -> Any:
-    """The value as a row of the column has it; None for a missing one."""
+    """The value in the column's type; None for null, and a marker when the type cannot represent it."""
     if value is None:
         return None
-    held = value_array([typed_value(value, data_type)], data_type)
-    return held[0].as_py() if len(held) else _UNHELD
+    representable = value_array([typed_value(value, data_type)], data_type)
+    return representable[0].as_py() if len(representable) else _NOT_REPRESENTABLE
 
 
-def _judged(data_type: DataType) -> pa.DataType:
+def _evaluated_type(data_type: DataType) -> pa.DataType:
     arrow = type_to_arrow(data_type)
     return pa.float64() if pa.types.is_floating(arrow) else arrow
 
@@ -156,9 +160,9 @@ def _sum(arguments: Arguments) -> RowRule:
     types = [arguments.type_of(column) for column in _several(arguments)]
     other = next((kind for kind in types if not is_number(kind)), None)
     if other is not None:
-        raise MisfitError(f"a column has type {other}, whose values are no numbers")
+        raise InapplicableError(f"A column has the type {other}, which is not numeric.")
     test = AddsUp(exact_number(arguments.raw("sum_total")), all(map(is_exact, types)))
-    return RowRule(asked=arguments.asked_of_several(), test=test, mostly=arguments.mostly)
+    return RowRule(selection=arguments.selection_of_several(), test=test, mostly=arguments.mostly)
 
 
 def _several_columns(arguments: Arguments, test: RowTest) -> RowRule:
@@ -166,74 +170,82 @@ def _several_columns(arguments: Arguments, test: RowTest) -> RowRule:
     for column in columns:
         require_equality(arguments.type_of(column))
         _require_comparable(arguments.type_of(columns[0]), arguments.type_of(column))
-    return RowRule(asked=arguments.asked_of_several(), test=test, mostly=arguments.mostly)
+    return RowRule(selection=arguments.selection_of_several(), test=test, mostly=arguments.mostly)
 
 
 def _several(arguments: Arguments) -> tuple[str, ...]:
     if not arguments.spec.columns:
-        raise MisfitError("column_list is empty")
+        raise InapplicableError("The argument column_list is empty.")
     return arguments.spec.columns
 
 
 def _require_string(data_type: DataType) -> None:
     if not has_string(data_type):
-        raise MisfitError(f"the column has type {data_type}, whose values have no one text; cast it first")
+        raise InapplicableError(
+            f"The column has the type {data_type}, whose values have no unique string form; cast it first."
+        )
 
 
 def _require_comparable(left: DataType, right: DataType) -> None:
     numbers, moments = is_number(left) and is_number(right), is_moment(left) and is_moment(right)
     if left != right and not numbers and not moments:
-        raise MisfitError(f"a value of type {left} is not compared with one of type {right}")
+        raise InapplicableError(
+            f"A value of the type {left} cannot be compared with a value of the type {right}."
+        )
 
 
 ROW_EXPECTATIONS: Final[Mapping[str, Compiler]] = {
-    "expect_column_values_to_not_be_null": lambda given: _presence(given, present=True),
-    "expect_column_values_to_be_null": lambda given: _presence(given, present=False),
+    "expect_column_values_to_not_be_null": lambda arguments: _presence(arguments, present=True),
+    "expect_column_values_to_be_null": lambda arguments: _presence(arguments, present=False),
     "expect_column_values_to_be_between": _between,
-    "expect_column_values_to_be_in_set": lambda given: _in_set(given, listed=True),
-    "expect_column_values_to_not_be_in_set": lambda given: _in_set(given, listed=False),
-    "expect_column_value_lengths_to_be_between": lambda given: _lengths(
-        given, given.raw("min_value"), given.raw("max_value")
+    "expect_column_values_to_be_in_set": lambda arguments: _in_set(arguments, listed=True),
+    "expect_column_values_to_not_be_in_set": lambda arguments: _in_set(arguments, listed=False),
+    "expect_column_value_lengths_to_be_between": lambda arguments: _lengths(
+        arguments, arguments.raw("min_value"), arguments.raw("max_value")
     ),
-    "expect_column_value_lengths_to_equal": lambda given: _lengths(
-        given, given.raw("value"), given.raw("value")
+    "expect_column_value_lengths_to_equal": lambda arguments: _lengths(
+        arguments, arguments.raw("value"), arguments.raw("value")
     ),
-    "expect_column_values_to_match_regex": lambda given: _patterns(given, "regex", wanted=True),
-    "expect_column_values_to_not_match_regex": lambda given: _patterns(given, "regex", wanted=False),
-    "expect_column_values_to_match_regex_list": lambda given: _patterns(given, "regex_list", wanted=True),
-    "expect_column_values_to_not_match_regex_list": lambda given: _patterns(
-        given, "regex_list", wanted=False
+    "expect_column_values_to_match_regex": lambda arguments: _patterns(arguments, "regex", match=True),
+    "expect_column_values_to_not_match_regex": lambda arguments: _patterns(arguments, "regex", match=False),
+    "expect_column_values_to_match_regex_list": lambda arguments: _patterns(
+        arguments, "regex_list", match=True
     ),
-    "expect_column_values_to_match_like_pattern": lambda given: _patterns(given, "like_pattern", wanted=True),
-    "expect_column_values_to_not_match_like_pattern": lambda given: _patterns(
-        given, "like_pattern", wanted=False
+    "expect_column_values_to_not_match_regex_list": lambda arguments: _patterns(
+        arguments, "regex_list", match=False
     ),
-    "expect_column_values_to_match_like_pattern_list": lambda given: _patterns(
-        given, "like_pattern_list", wanted=True
+    "expect_column_values_to_match_like_pattern": lambda arguments: _patterns(
+        arguments, "like_pattern", match=True
     ),
-    "expect_column_values_to_not_match_like_pattern_list": lambda given: _patterns(
-        given, "like_pattern_list", wanted=False
+    "expect_column_values_to_not_match_like_pattern": lambda arguments: _patterns(
+        arguments, "like_pattern", match=False
     ),
-    "expect_column_values_to_be_json_parseable": lambda given: _string_check(
-        given, StringCheck(StringKind.JSON)
+    "expect_column_values_to_match_like_pattern_list": lambda arguments: _patterns(
+        arguments, "like_pattern_list", match=True
     ),
-    "expect_column_values_to_match_json_schema": lambda given: _string_check(
-        given, json_schema_check(given.raw("json_schema"))
+    "expect_column_values_to_not_match_like_pattern_list": lambda arguments: _patterns(
+        arguments, "like_pattern_list", match=False
     ),
-    "expect_column_values_to_be_dateutil_parseable": lambda given: _string_check(
-        given, StringCheck(StringKind.DATE)
+    "expect_column_values_to_be_json_parseable": lambda arguments: _string_check(
+        arguments, StringCheck(StringKind.JSON)
     ),
-    "expect_column_values_to_match_strftime_format": lambda given: _string_check(
-        given, strftime_check(given.raw("strftime_format"))
+    "expect_column_values_to_match_json_schema": lambda arguments: _string_check(
+        arguments, json_schema_check(arguments.raw("json_schema"))
+    ),
+    "expect_column_values_to_be_dateutil_parseable": lambda arguments: _string_check(
+        arguments, StringCheck(StringKind.DATE)
+    ),
+    "expect_column_values_to_match_strftime_format": lambda arguments: _string_check(
+        arguments, strftime_check(arguments.raw("strftime_format"))
     ),
     "expect_column_values_to_be_unique": _unique,
     "expect_compound_columns_to_be_unique": _compound_unique,
-    "expect_column_pair_values_to_be_equal": lambda given: _pair(given, ComparisonOperator.EQ),
+    "expect_column_pair_values_to_be_equal": lambda arguments: _pair(arguments, ComparisonOperator.EQ),
     "expect_column_pair_values_a_to_be_greater_than_b": _greater,
     "expect_column_pair_values_to_be_in_set": _pair_in_set,
     "expect_multicolumn_sum_to_equal": _sum,
-    "expect_multicolumn_values_to_be_equal": lambda given: _several_columns(given, AreAllEqual()),
-    "expect_select_column_values_to_be_unique_within_record": lambda given: _several_columns(
-        given, AreAllDistinct()
+    "expect_multicolumn_values_to_be_equal": lambda arguments: _several_columns(arguments, AreAllEqual()),
+    "expect_select_column_values_to_be_unique_within_record": lambda arguments: _several_columns(
+        arguments, AreAllDistinct()
     ),
 }

@@ -1,7 +1,7 @@
-"""What is asked of a single row, on Arrow columns.
+"""Tests of single rows, on Arrow columns.
 
-One implementation, which the driver runs on the batches of files and Spark's tasks run on theirs. An answer
-is true, false or null, as in SQL; a row meets an expectation only where it is true.
+The driver and Spark's tasks run the same implementation on their batches. A result is true, false or null, as
+in SQL. A row meets an expectation only when the result is true.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Columns = Sequence[pa.Array]
 
 
 class RowTest(Protocol):
-    """A question about the values that a row has in some columns."""
+    """A test of the values of a row in some columns."""
 
     def hold(self, columns: Columns) -> pa.Array:
-        """The answer for each row."""
+        """The result for each row."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class IsPresent:
-    """The value is not missing, or is (`present` false)."""
+    """The value is not null, or is null (`present` false)."""
 
     present: bool
 
@@ -55,7 +55,7 @@ class IsWithin:
 
 @dataclass(frozen=True, slots=True)
 class IsListed:
-    """The value is one of a set, or is not (`listed` false)."""
+    """The value is in a set, or is not in the set (`listed` false)."""
 
     values: pa.Array
     listed: bool = True
@@ -67,20 +67,20 @@ class IsListed:
 
 @dataclass(frozen=True, slots=True)
 class HasMatch:
-    """The text has a match of any (or each) pattern, or has none (`wanted` false)."""
+    """The string matches any (or each) pattern, or matches no pattern (`match_expected` false)."""
 
     patterns: tuple[str, ...]
     all_of_them: bool = False
-    wanted: bool = True
+    match_expected: bool = True
 
     def hold(self, columns: Columns) -> pa.Array:
         found = matches(string_of(columns[0]), self.patterns, all_of_them=self.all_of_them)
-        return found if self.wanted else pc.invert(found)
+        return found if self.match_expected else pc.invert(found)
 
 
 @dataclass(frozen=True, slots=True)
 class HasLength:
-    """The text's number of characters (code points) is between whole numbers."""
+    """The string's number of characters (code points) is between bounds."""
 
     bounds: Bounds
 
@@ -90,7 +90,7 @@ class HasLength:
 
 @dataclass(frozen=True, slots=True)
 class PassesCheck:
-    """The text passes a check that Python's libraries define."""
+    """The string passes a check that a Python library defines."""
 
     check: StringCheck
 
@@ -100,7 +100,7 @@ class PassesCheck:
 
 @dataclass(frozen=True, slots=True)
 class Compares:
-    """`A operator B`; null where either is missing."""
+    """`A operator B`; null when A or B is null."""
 
     operator: ComparisonOperator
 
@@ -110,10 +110,10 @@ class Compares:
 
 @dataclass(frozen=True, slots=True)
 class IsListedPair:
-    """The pair is one of a set, whose own missing values are met by missing ones.
+    """The pair of values is in a set of pairs. A null in the set equals a null in the row.
 
     Attributes:
-        left, right: the pairs' values in the columns' types, null for a missing one.
+        left, right: the pairs' values in the columns' types.
     """
 
     left: pa.Array
@@ -128,11 +128,11 @@ class IsListedPair:
 
 @dataclass(frozen=True, slots=True)
 class AddsUp:
-    """The values' sum is a number; null where one of them is missing, as SQL's sum of them is.
+    """The sum of the values is a given number; null when one value is null, as for `+` in SQL.
 
     Attributes:
-        exact: whether all columns hold whole numbers or decimals, which are added with all their digits;
-            others are added as doubles, in the order of the list.
+        exact: whether all columns are integers or decimals, which are added exactly. Otherwise the values are
+            added as doubles, in the order of the list.
     """
 
     total: Decimal
@@ -141,9 +141,9 @@ class AddsUp:
     def hold(self, columns: Columns) -> pa.Array:
         if not self.exact:
             return pc.equal(reduce(pc.add, [as_doubles(column) for column in columns]), float(self.total))
-        wanted = Fraction(self.total)
+        expected = Fraction(self.total)
         sums = [
-            None if None in row else sum(map(Fraction, row)) == wanted
+            None if None in row else sum(map(Fraction, row)) == expected
             for row in zip(*[column.to_pylist() for column in columns], strict=True)
         ]
         return pa.array(sums, pa.bool_())
@@ -151,7 +151,7 @@ class AddsUp:
 
 @dataclass(frozen=True, slots=True)
 class AreAllEqual:
-    """All values are the same; missing ones are the same as each other."""
+    """All values are equal. Nulls are equal to each other."""
 
     def hold(self, columns: Columns) -> pa.Array:
         first = columns[0]
@@ -161,7 +161,7 @@ class AreAllEqual:
 
 @dataclass(frozen=True, slots=True)
 class AreAllDistinct:
-    """No two values are the same; missing ones are the same as each other."""
+    """No two values are equal. Nulls are equal to each other."""
 
     def hold(self, columns: Columns) -> pa.Array:
         found: pa.Array = pc.or_(pc.is_null(columns[0]), pc.is_valid(columns[0]))
@@ -173,7 +173,7 @@ class AreAllDistinct:
 
 
 def as_doubles(column: pa.Array) -> pa.Array:
-    """Numbers as doubles, decimals as the nearest ones."""
+    """Numbers as doubles. A decimal becomes the nearest double."""
     if pa.types.is_decimal(column.type):
         return column.cast(pa.string()).cast(pa.float64())
     return column.cast(pa.float64(), safe=False)

@@ -1,7 +1,7 @@
-"""Expectations as compiled: values that say which rows are asked, and what of them.
+"""Compiled expectations: rules that define which rows to evaluate, and how.
 
-A rule travels to Spark's workers and is applied to Arrow batches there, or to the batches of files in the
-driver; it is the same code, so the answer cannot depend on where it runs.
+A rule is sent to Spark's workers and evaluated on Arrow batches there, or on the batches of files in the
+driver. Both run the same code, so that the result does not depend on the engine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from delta_core.expressions.columns import referenced_names
 from delta_core.expressions.evaluate import matches
 from delta_core.schema.types import DataType
 from spark_jobs.quality.row_tests import RowTest
-from spark_jobs.quality.suite_values import plain_column
+from spark_jobs.quality.suite_values import normalized_column
 
 Mask = np.ndarray[Any, Any]
 
 
 class Ignore(StrEnum):
-    """Which rows are not asked, by their missing values."""
+    """Which rows are not selected because of missing values."""
 
     NONE = "none"
     ANY_MISSING = "any missing"
@@ -36,7 +36,7 @@ class Ignore(StrEnum):
 
 
 class Statistic(StrEnum):
-    """What is found out about all rows that are asked."""
+    """The statistics about all selected rows."""
 
     ROWS = "rows"
     MIN = "minimum"
@@ -51,7 +51,7 @@ class Statistic(StrEnum):
 
 
 class Counting(StrEnum):
-    """What is found out about how often each value occurs."""
+    """The results that need the count of each distinct value."""
 
     DISTINCT = "distinct values"
     UNIQUE = "proportion of distinct values"
@@ -62,7 +62,7 @@ class Counting(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What an observed number must be between, exactly."""
+    """Exact lower and upper limits of an observed value."""
 
     low: Any = None
     high: Any = None
@@ -70,7 +70,7 @@ class Limits:
     strict_high: bool = False
 
     def hold(self, observed: Any) -> bool:
-        """Whether it is; there being nothing to observe, it is not."""
+        """Whether the observed value is within the limits; False for None."""
         if observed is None:
             return False
         above = self.low is None or (observed > self.low if self.strict_low else observed >= self.low)
@@ -79,12 +79,12 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """Which rows are asked.
+class RowSelection:
+    """The selection of the rows that a rule evaluates.
 
     Attributes:
-        columns: that the question is about.
-        where: the row condition, resolved; rows where it is false or null are not asked.
+        columns: the columns of the expectation.
+        where: the resolved row condition. Rows for which it is false or null are not selected.
     """
 
     columns: tuple[str, ...] = ()
@@ -97,54 +97,54 @@ class Asked:
         return frozenset(self.columns) | (frozenset() if self.where is None else referenced_names(self.where))
 
     def mask(self, rows: Rows) -> Mask:
-        """True for the rows that are asked."""
-        asked = np.ones(rows.count, dtype=bool) if self.where is None else rows.meeting(self.where)
+        """A mask that is true for the selected rows."""
+        selection = np.ones(rows.count, dtype=bool) if self.where is None else rows.meeting(self.where)
         if self.ignore is Ignore.NONE:
-            return asked
+            return selection
         missing = [rows.missing(name) for name in self.columns]
         combine = np.logical_or if self.ignore is Ignore.ANY_MISSING else np.logical_and
-        left_out: Mask = reduce(combine, missing)
-        kept: Mask = asked & ~left_out
-        return kept
+        ignored: Mask = reduce(combine, missing)
+        selected: Mask = selection & ~ignored
+        return selected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRule:
-    """Each row is asked a question of its own.
+    """A test of each row.
 
     Attributes:
-        mostly: the share of asked rows that must answer true.
+        mostly: the share of selected rows that must pass the test.
     """
 
-    asked: Asked
+    selection: RowSelection
     test: RowTest
     mostly: Fraction = Fraction(1)
 
-    def judge(self, rows: Rows) -> tuple[Mask, Mask]:
-        """(the rows that are asked, those of them that do not meet the expectation)."""
-        asked = self.asked.mask(rows)
-        answer = self.test.hold([rows.column(name) for name in self.asked.columns])
-        return asked, asked & ~true_where(answer)
+    def evaluate(self, rows: Rows) -> tuple[Mask, Mask]:
+        """(mask of the selected rows, mask of the selected rows that do not meet the expectation)."""
+        selection = self.selection.mask(rows)
+        result = self.test.hold([rows.column(name) for name in self.selection.columns])
+        return selection, selection & ~true_where(result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniqueRule:
-    """No two of the asked rows have the same values; all copies miss it, not all but one."""
+    """No two selected rows have the same values. All rows of a duplicate fail, not all but one."""
 
-    asked: Asked
+    selection: RowSelection
     mostly: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticRule:
-    """A number about all asked rows, found in one pass.
+    """A statistic about all selected rows, computed in one pass.
 
     Attributes:
-        data_type: the column's; None when it is about none.
-        members: the set, in the column's type.
+        data_type: the column's type; None for a rule without a column.
+        members: the set of values, in the column's type.
     """
 
-    asked: Asked
+    selection: RowSelection
     statistic: Statistic
     data_type: DataType | None = None
     limits: Limits = Limits()
@@ -153,15 +153,15 @@ class StatisticRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountingRule:
-    """A question about how often each value occurs.
+    """A rule that needs the count of each distinct value.
 
     Attributes:
-        members: the set that the most common value must be in, as Python's values.
-        ties: whether one of several most common values is enough.
-        quantiles: with what each must be between.
+        members: the set that must contain the most common value, as Python values.
+        ties: whether one of several equally most common values is enough.
+        quantiles: pairs of a quantile and its limits.
     """
 
-    asked: Asked
+    selection: RowSelection
     counting: Counting
     data_type: DataType
     limits: Limits = Limits()
@@ -171,8 +171,8 @@ class CountingRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettledRule:
-    """The schema or the number of rows has answered already."""
+class ConstantRule:
+    """A rule whose result is already known from the schema or the number of rows."""
 
     success: bool
     observed: Any = None
@@ -180,29 +180,29 @@ class SettledRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryRule:
-    """Great Expectations judges, on pandas, whatever the number of rows.
+    """A rule that Great Expectations evaluates, always with pandas.
 
     Attributes:
-        asked: the columns that it is about, none for all, and the row condition.
+        selection: the row condition, and the columns of the expectation; empty for all columns.
     """
 
-    asked: Asked
+    selection: RowSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MisfitRule:
-    """It does not fit its columns, and its severity lets that pass: it is reported."""
+class InapplicableRule:
+    """An expectation of the severity warning that does not apply to its columns. It is only reported."""
 
     reason: str
 
 
-Rule = RowRule | UniqueRule | StatisticRule | CountingRule | SettledRule | LibraryRule | MisfitRule
-AskingRule = RowRule | UniqueRule | StatisticRule | CountingRule
+Rule = RowRule | UniqueRule | StatisticRule | CountingRule | ConstantRule | LibraryRule | InapplicableRule
+EngineRule = RowRule | UniqueRule | StatisticRule | CountingRule
 
 
 @dataclass(slots=True)
 class Rows:
-    """A batch of rows as rules see it: NaN is missing, and each column is converted once."""
+    """A batch of rows, prepared for rules: NaN becomes null, and each column is converted once."""
 
     batch: pa.RecordBatch
     _columns: dict[str, pa.Array] = field(default_factory=dict)
@@ -210,22 +210,22 @@ class Rows:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.batch.num_rows)
 
     def column(self, name: str) -> pa.Array:
-        """A column as it is judged."""
+        """A column in the form for evaluation; see `normalized_column`."""
         if name not in self._columns:
-            self._columns[name] = plain_column(self.batch.column(name))
+            self._columns[name] = normalized_column(self.batch.column(name))
         return self._columns[name]
 
     def missing(self, name: str) -> Mask:
-        """True where the value is missing."""
+        """A mask that is true for null values."""
         return np.asarray(pc.is_null(self.column(name)))
 
     def meeting(self, condition: Expression) -> Mask:
-        """True where a condition holds."""
-        # Not by its value: in Python the constants 1 and true are equal.
+        """A mask that is true for rows that match a condition."""
+        # The key is the identity, not the value: in Python the constants 1 and true are equal.
         key = id(condition)
         if key not in self._meeting:
             names = sorted(referenced_names(condition))
@@ -238,11 +238,11 @@ class Rows:
         return self.column(name).cast(self.batch.schema.field(name).type)
 
 
-def true_where(answer: pa.Array | pa.ChunkedArray) -> Mask:
-    """True where an answer is true: neither false nor null."""
-    if pa.types.is_null(answer.type):
-        return np.zeros(len(answer), dtype=bool)
-    mask: Mask = np.asarray(pc.fill_null(answer, False), dtype=bool)
+def true_where(result: pa.Array | pa.ChunkedArray) -> Mask:
+    """A mask that is true where the result is true, and false where it is false or null."""
+    if pa.types.is_null(result.type):
+        return np.zeros(len(result), dtype=bool)
+    mask: Mask = np.asarray(pc.fill_null(result, False), dtype=bool)
     return mask
 
 
@@ -252,5 +252,5 @@ def needed_columns(rules: Sequence[Rule]) -> set[str]:
         name
         for rule in rules
         if isinstance(rule, (RowRule, UniqueRule, StatisticRule, CountingRule))
-        for name in rule.asked.needed
+        for name in rule.selection.needed
     }

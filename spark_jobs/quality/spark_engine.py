@@ -1,7 +1,7 @@
-"""A suite's rules on staged files by Spark's tasks: for batches of more rows than one process should read.
+"""The Spark engine: evaluates a suite's rules on staged files in Spark's tasks, for large batches.
 
-The tasks apply the same rules to Arrow batches as the driver does; Spark itself compares no value with what
-a suite states. It reads the files, adds the tasks up, and groups equal values.
+The tasks apply the same rules to Arrow batches as the driver does. Spark itself does not compare values with
+the suite. It reads the files, collects the results of the tasks, and groups equal values.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from delta_core.schema.types import BOOLEAN, DOUBLE, FLOAT, LONG, VARIANT, Struc
 from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
 from spark_jobs.quality.counted import MAX_LISTED, POSITION_KEY, key_name, keys_of
-from spark_jobs.quality.engine import AskingRules, Found
+from spark_jobs.quality.engine import EngineResults, EngineRules
 from spark_jobs.quality.params import MAX_SAMPLES
 from spark_jobs.quality.rules import (
-    AskingRule,
     CountingRule,
+    EngineRule,
     RowRule,
     Rows,
     StatisticRule,
@@ -46,76 +46,80 @@ _FIRST = "__deltaward_first"
 _INDEX = "__deltaward_index"
 _COUNT = "occurrences"
 _TALLY_SCHEMA = "rule int, tally string"
-_PLACE_SCHEMA = "rule int, position bigint"
+_POSITION_SCHEMA = "rule int, position bigint"
 
 BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class SparkEngine:
-    """Judges on Spark's tasks. The rows that are asked about are cached; `close` gives the cache back.
+    """Evaluates rules in Spark's tasks. It caches the needed columns; `close` releases the cache.
 
-    Two passes: figures first, and the positions only of the expectations that are selected then, so that
-    the driver holds no more than it wants.
+    It runs two passes: the first computes tallies. The second locates rows only for the selected
+    expectations, so that the driver's memory stays bounded.
     """
 
     def __init__(self, spark: SparkSession, staged: StagedFiles) -> None:
         self._spark = spark
         self._staged = staged
-        self._rules: AskingRules = {}
+        self._rules: EngineRules = {}
         self._frame: DataFrame | None = None
-        self._copies: dict[int, DataFrame] = {}
+        self._duplicates: dict[int, DataFrame] = {}
 
-    def judge(self, rules: AskingRules) -> Found:
-        """Ask every row."""
+    def evaluate(self, rules: EngineRules) -> EngineResults:
+        """Evaluate the rules on every row."""
         self._rules = rules
         try:
             ensure_importable(self._spark)
             columns = needed_columns(list(rules.values()))
             self._frame = keyed_rows(self._spark, self._staged, columns).persist()
-            return self._judge(rules)
+            return self._evaluate(rules)
         except Exception as error:
             raise as_delta_error(error, doing="validating the staged rows") from error
 
     def locate(self, selected: Sequence[int]) -> dict[int, Positions]:
-        by_row = {i: rule for i, rule in self._chosen(selected).items() if isinstance(rule, RowRule)}
+        by_row = {i: rule for i, rule in self._selected_rules(selected).items() if isinstance(rule, RowRule)}
         found = {index: np.empty(0, dtype=np.int64) for index in selected}
         try:
             if by_row:
-                places = self._rows.mapInArrow(_placing(by_row, self._schema_json()), _PLACE_SCHEMA).toArrow()
-                rules = np.asarray(places.column("rule"))
-                positions = np.asarray(places.column("position"))
+                located = self._rows.mapInArrow(
+                    _position_function(by_row, self._schema_json()), _POSITION_SCHEMA
+                ).toArrow()
+                rules = np.asarray(located.column("rule"))
+                positions = np.asarray(located.column("position"))
                 for index in by_row:
                     found[index] = np.sort(positions[rules == index])
-            for index in self._copies.keys() & set(selected):
-                copies = self._copies[index].toArrow().column(POSITION_KEY)
-                found[index] = np.sort(np.asarray(copies))
+            for index in self._duplicates.keys() & set(selected):
+                duplicates = self._duplicates[index].toArrow().column(POSITION_KEY)
+                found[index] = np.sort(np.asarray(duplicates))
         except Exception as error:
             raise as_delta_error(error, doing="locating rows that do not meet the suite") from error
         return found
 
     def close(self) -> None:
-        """Give the caches back."""
-        for frame in (*self._copies.values(), self._frame):
+        """Release the caches."""
+        for frame in (*self._duplicates.values(), self._frame):
             if frame is not None:
                 with contextlib.suppress(Exception):  # a broken connection must not hide the error
                     frame.unpersist()
-        self._frame, self._copies = None, {}
+        self._frame, self._duplicates = None, {}
 
     @property
     def _rows(self) -> DataFrame:
-        assert self._frame is not None  # judge comes first
+        assert self._frame is not None  # evaluate comes first
         return self._frame
 
-    def _chosen(self, selected: Sequence[int]) -> dict[int, AskingRule]:
+    def _selected_rules(self, selected: Sequence[int]) -> dict[int, EngineRule]:
         return {index: self._rules[index] for index in selected}
 
     def _schema_json(self) -> str:
-        return schema_to_json(_judged_schema(self._staged.schema))
+        return schema_to_json(_keyed_schema(self._staged.schema))
 
-    def _judge(self, rules: AskingRules) -> Found:
-        found = Found(tallies={index: Tally() for index in rules})
+    def _evaluate(self, rules: EngineRules) -> EngineResults:
+        found = EngineResults(tallies={index: Tally() for index in rules})
         counts: dict[str, SparkCounts] = {}
-        for row in self._rows.mapInArrow(_tallying(rules, self._schema_json()), _TALLY_SCHEMA).collect():
+        for row in self._rows.mapInArrow(
+            _tally_function(rules, self._schema_json()), _TALLY_SCHEMA
+        ).collect():
             rule = rules[row["rule"]]
             data_type = rule.data_type if isinstance(rule, StatisticRule) else None
             found.tallies[row["rule"]].add(tally_from_json(row["tally"], data_type))
@@ -124,8 +128,8 @@ class SparkEngine:
             if tally.error is not None:
                 continue
             if isinstance(rule, CountingRule):
-                # A suite asks several things of one column, and each count is a pass.
-                key = repr(rule.asked)
+                # Several expectations may need the counts of one column, and each count is a pass.
+                key = repr(rule.selection)
                 if key not in counts:
                     counts[key] = SparkCounts(self._keys(rule))
                 found.counted[index] = counts[key]
@@ -134,37 +138,37 @@ class SparkEngine:
         return found
 
     def _uniqueness(self, index: int, rule: UniqueRule) -> Tally:
-        # Looked at up to three times, and every time grouping all rows would be needed.
-        copies = self._copies[index] = self._repeated(rule).persist()
-        count = copies.count()
+        # Persisted, because it is used up to three times, and each time Spark would group all rows again.
+        duplicates = self._duplicates[index] = self._repeated(rule).persist()
+        count = duplicates.count()
         if not count:
             return Tally()
-        first = copies.orderBy(POSITION_KEY).limit(MAX_SAMPLES).collect()
-        return Tally(unexpected=count, first=[int(one[POSITION_KEY]) for one in first])
+        first = duplicates.orderBy(POSITION_KEY).limit(MAX_SAMPLES).collect()
+        return Tally(unexpected=count, first=[int(row[POSITION_KEY]) for row in first])
 
     def _repeated(self, rule: UniqueRule) -> DataFrame:
-        """The positions of the rows whose values another row has too."""
+        """The positions of the rows whose values occur in another row too."""
         from pyspark.sql import Window
         from pyspark.sql import functions as fn
 
-        names = [key_name(index) for index in range(len(rule.asked.columns))]
-        alike = Window.partitionBy(*names)
-        counted = self._keys(rule).withColumn(_COUNT, fn.count(fn.lit(1)).over(alike))
+        names = [key_name(index) for index in range(len(rule.selection.columns))]
+        same_values = Window.partitionBy(*names)
+        counted = self._keys(rule).withColumn(_COUNT, fn.count(fn.lit(1)).over(same_values))
         return counted.where(fn.col(_COUNT) > 1).select(POSITION_KEY)
 
     def _keys(self, rule: UniqueRule | CountingRule) -> DataFrame:
         fields = []
-        for index, name in enumerate(rule.asked.columns):
+        for index, name in enumerate(rule.selection.columns):
             field = self._staged.schema.find(name)
             assert field is not None  # the suite's columns are checked before
             kind = DOUBLE if field.data_type == FLOAT else field.data_type
             fields.append(StructField(name=key_name(index), data_type=kind))
         schema = StructType((*fields, StructField(name=POSITION_KEY, data_type=LONG)))
-        return self._rows.mapInArrow(_keying(rule, self._schema_json()), to_spark(schema))
+        return self._rows.mapInArrow(_key_function(rule, self._schema_json()), to_spark(schema))
 
 
 class SparkCounts:
-    """Values counted by Spark. Few of them come to the driver at a time."""
+    """Values counted by Spark. The driver fetches only a few at a time."""
 
     def __init__(self, keys: DataFrame) -> None:
         from pyspark.sql import functions as fn
@@ -200,12 +204,13 @@ class SparkCounts:
 
 
 def keyed_rows(spark: SparkSession, staged: StagedFiles, columns: Collection[str] | None = None) -> DataFrame:
-    """The staged rows with a column that holds each row's position.
+    """The staged rows with a column for each row's position.
 
     Args:
-        spark: reads the files.
-        staged: at least one file.
-        columns: those of the rows that are wanted; all when None. Of variants only whether there is one.
+        spark: the session.
+        staged: the staged files, at least one.
+        columns: the columns to read; None for all. A variant column becomes a boolean that is true when the
+            value is not null.
     """
     from pyspark.sql import functions as fn
 
@@ -227,7 +232,7 @@ def keyed_rows(spark: SparkSession, staged: StagedFiles, columns: Collection[str
     return frame.select(*chosen, position)
 
 
-def _judged_schema(schema: StructType) -> StructType:
+def _keyed_schema(schema: StructType) -> StructType:
     """The schema of `keyed_rows`, without the position."""
     return StructType(
         tuple(
@@ -237,10 +242,10 @@ def _judged_schema(schema: StructType) -> StructType:
     )
 
 
-def _tallying(rules: Mapping[int, AskingRule], schema_json: str) -> BatchFunction:
+def _tally_function(rules: Mapping[int, EngineRule], schema_json: str) -> BatchFunction:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         totals = {index: Tally() for index in rules}
-        for rows, positions in _judged(batches, schema_json):
+        for rows, positions in _rows_with_positions(batches, schema_json):
             for index, rule in rules.items():
                 totals[index].add(tally_of(rule, rows, positions)[0])
         yield pa.RecordBatch.from_arrays(
@@ -254,45 +259,47 @@ def _tallying(rules: Mapping[int, AskingRule], schema_json: str) -> BatchFunctio
     return run
 
 
-def _placing(rules: Mapping[int, RowRule], schema_json: str) -> BatchFunction:
+def _position_function(rules: Mapping[int, RowRule], schema_json: str) -> BatchFunction:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows, positions in _judged(batches, schema_json):
+        for rows, positions in _rows_with_positions(batches, schema_json):
             for index, rule in rules.items():
-                bad = tally_of(rule, rows, positions)[1]
+                unexpected = tally_of(rule, rows, positions)[1]
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array([index] * len(bad), pa.int32()), pa.array(bad, pa.int64())],
+                    [pa.array([index] * len(unexpected), pa.int32()), pa.array(unexpected, pa.int64())],
                     names=["rule", "position"],
                 )
 
     return run
 
 
-def _keying(rule: UniqueRule | CountingRule, schema_json: str) -> BatchFunction:
+def _key_function(rule: UniqueRule | CountingRule, schema_json: str) -> BatchFunction:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows, positions in _judged(batches, schema_json):
+        for rows, positions in _rows_with_positions(batches, schema_json):
             yield keys_of(rule, rows, positions)
 
     return run
 
 
-def _judged(batches: Iterator[pa.RecordBatch], schema_json: str) -> Iterator[tuple[Rows, Positions]]:
-    """Spark's batches in the types of the staged files: it has a time zone and wide texts of its own."""
+def _rows_with_positions(
+    batches: Iterator[pa.RecordBatch], schema_json: str
+) -> Iterator[tuple[Rows, Positions]]:
+    """Spark's batches cast to the staged files' types, from the session's time zone and wide strings."""
     schema = to_arrow(schema_from_json(schema_json))
     for batch in batches:
         names = [name for name in batch.schema.names if name != POSITION]
-        columns = [_as(batch.column(name), schema.field(name).type) for name in names]
+        columns = [_cast(batch.column(name), schema.field(name).type) for name in names]
         yield (
             Rows(pa.record_batch(columns, names=names)),
             np.asarray(batch.column(POSITION), dtype=np.int64),
         )
 
 
-def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    return column if column.type == wanted else column.cast(wanted)
+def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
+    return column if column.type == target else column.cast(target)
 
 
 def _files_with_first_position(staged: StagedFiles) -> DataFiles:
-    """The files; the position of the first row stands as one more partition value of each."""
+    """The files, each with the position of its first row as an additional partition value."""
     import pyarrow as pa
 
     listing = pa.table(

@@ -1,4 +1,4 @@
-"""The files that a load has written and not committed: their rows, their order, and rows taken out."""
+"""The files that a load has written and not committed: reading their rows, and removing rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.file_actions import num_records
 
 Positions = np.ndarray[Any, Any]
-"""Row positions: whole numbers, ascending, none twice."""
+"""Row positions: ascending distinct integers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,9 @@ class StagedFiles:
     A row's position is its number among the rows of all files, in the order of `adds`.
 
     Attributes:
-        adds: the actions that would publish them.
-        rows: how many rows they hold together.
-        schema: of the rows, partition columns included.
+        adds: the `add` actions that publish the files.
+        rows: the number of rows in all files.
+        schema: the schema of the rows, including partition columns.
         configuration: the table's properties.
     """
 
@@ -62,8 +62,8 @@ class StagedFiles:
         """The rows of one file, in order, with the table's columns and types.
 
         Args:
-            index: of the file.
-            columns: those that are read; all when None.
+            index: the index of the file.
+            columns: the columns to read; None for all.
         """
         return read_file(
             self.store,
@@ -75,14 +75,14 @@ class StagedFiles:
         )
 
     def to_table(self, *, columns: Collection[str] | None = None) -> pa.Table:
-        """All rows in memory, by position; of all columns when None are named."""
+        """All rows in memory, by position. `columns` None reads all columns."""
         parts = [batch for index in range(len(self.adds)) for batch in self.batches(index, columns=columns)]
         return pa.Table.from_batches(parts, schema=self._arrow_schema(columns))
 
     def take(self, positions: Positions, *, columns: Collection[str] | None = None) -> pa.Table:
-        """The rows at ascending positions, of all columns when None are named.
+        """The rows at ascending positions. `columns` None reads all columns.
 
-        Reads only the files that hold some.
+        Reads only the files that contain such rows.
         """
         parts = [
             batch.filter(mask)
@@ -92,15 +92,15 @@ class StagedFiles:
         return pa.Table.from_batches(parts, schema=self._arrow_schema(columns))
 
     def without(self, positions: Positions) -> StagedFiles:
-        """The staged files less the rows at ascending positions.
+        """The staged files without the rows at ascending positions.
 
-        Only the files that hold such a row are written anew, and the old ones deleted; the others stay as
-        they are. Memory is bounded by a row group per thread.
+        Only files that contain such a row are rewritten, and their old files are deleted. The other files
+        stay unchanged. Memory is bounded by one row group per thread.
         """
         kept: dict[int, list[AddFile]] = {index: [add] for index, add in enumerate(self.adds)}
         touched = list(self._by_file(positions))
         with ThreadPoolExecutor(available_cpus(), thread_name_prefix="deltaward") as pool:
-            written = pool.map(lambda file: self._written_without(*file), touched)
+            written = pool.map(lambda file: self._rewrite_without(*file), touched)
             for (index, _), adds in zip(touched, written, strict=True):
                 kept[index] = adds
         return replace(
@@ -109,8 +109,8 @@ class StagedFiles:
             rows=self.rows - len(positions),
         )
 
-    def _written_without(self, index: int, local: Positions) -> list[AddFile]:
-        """One file's other rows as new files below the prefix; the file itself is deleted."""
+    def _rewrite_without(self, index: int, local: Positions) -> list[AddFile]:
+        """Write one file's other rows to new files below the prefix, and delete the file."""
         remaining = (batch.filter(pc.invert(mask)) for batch, mask in self._masked(index, local))
         adds = write_data_files(
             self.store,
@@ -125,15 +125,15 @@ class StagedFiles:
         return adds
 
     def _row_count(self, index: int) -> int:
-        known = num_records(self.adds[index])
-        if known is not None:
-            return known
+        recorded = num_records(self.adds[index])
+        if recorded is not None:
+            return recorded
         path = resolve_data_path(self.adds[index].path, root_uri=self.store.uri)
         with self.store.open_input(path) as source:
             return int(pq.read_metadata(source).num_rows)
 
     def _by_file(self, positions: Positions) -> Iterator[tuple[int, Positions]]:
-        """(file, positions in it) for the files that hold any of the positions."""
+        """(file index, positions in the file) for the files that contain any of the positions."""
         first = self.first_positions()
         bounds = np.searchsorted(positions, first)
         for index, (start, end) in enumerate(pairwise(bounds)):
@@ -142,7 +142,7 @@ class StagedFiles:
 
     def _fields(self, columns: Collection[str] | None) -> list[StructField]:
         chosen = [field for field in self.schema if columns is None or field.name in columns]
-        # Read without a column, a file would not tell how many rows it has.
+        # A read without columns would return no row count, so read one column.
         return chosen or list(self.schema)[:1]
 
     def _arrow_schema(self, columns: Collection[str] | None) -> pa.Schema:

@@ -1,6 +1,6 @@
-"""Checks of texts that only Python's libraries define: JSON, dates in free form, strptime.
+"""Checks of strings that Python libraries define: JSON, free-form dates, strptime.
 
-Each distinct text of a batch is looked at once.
+Each distinct string of a batch is checked once.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_jobs.quality.suite_values import MisfitError
+from spark_jobs.quality.suite_values import InapplicableError
 
 Check = Callable[[str], bool]
 
 
 class StringKind(StrEnum):
-    """What a text must be."""
+    """The kind of a string check."""
 
     JSON = "json"
     JSON_SCHEMA = "json schema"
@@ -32,7 +32,7 @@ class StringKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StringCheck:
-    """What texts must be, as a value that travels to Spark's workers.
+    """A check of strings, as a value that can be sent to Spark's workers.
 
     Attributes:
         argument: the JSON schema as JSON, or the format.
@@ -42,10 +42,10 @@ class StringCheck:
     argument: str = ""
 
     def hold(self, strings: pa.Array) -> pa.Array:
-        """Where the texts pass; null where they are null."""
+        """Whether each string passes the check; null for a null string."""
         encoded = strings.dictionary_encode()
         check = _check(self)
-        answers = pa.array([check(text) for text in encoded.dictionary.to_pylist()], pa.bool_())
+        answers = pa.array([check(string) for string in encoded.dictionary.to_pylist()], pa.bool_())
         return answers.take(encoded.indices)
 
 
@@ -53,19 +53,19 @@ def json_schema_check(schema: object) -> StringCheck:
     """A check against a JSON schema.
 
     Raises:
-        MisfitError: it is none, or refers to another document: nothing is fetched to judge a row.
+        InapplicableError: the schema is not valid, or refers to another document, which is never fetched.
     """
     import jsonschema
 
     if not isinstance(schema, Mapping):
-        raise MisfitError("json_schema is no object")
-    away = [target for target in _references(schema) if not target.startswith("#")]
-    if away:
-        raise MisfitError(f"its json_schema refers to another document, {away[0]!r}")
+        raise InapplicableError("The argument json_schema is not an object.")
+    external = [target for target in _references(schema) if not target.startswith("#")]
+    if external:
+        raise InapplicableError(f"The json_schema refers to another document, {external[0]!r}.")
     try:
         jsonschema.validators.validator_for(schema).check_schema(schema)
     except jsonschema.SchemaError as error:
-        raise MisfitError(f"its json_schema is none: {error.message}") from error
+        raise InapplicableError(f"The json_schema is not valid: {error.message}.") from error
     return StringCheck(StringKind.JSON_SCHEMA, json.dumps(schema))
 
 
@@ -73,44 +73,44 @@ def strftime_check(pattern: object) -> StringCheck:
     """A check against a format of `datetime.strptime`.
 
     Raises:
-        MisfitError: a moment written in the format cannot be read back.
+        InapplicableError: a time that is written with the format cannot be parsed with it.
     """
     if not isinstance(pattern, str):
-        raise MisfitError(f"{pattern!r} is no format")
+        raise InapplicableError(f"{pattern!r} is not a format.")
     try:
         written = datetime.datetime(2024, 5, 1, 12, 30, tzinfo=datetime.UTC).strftime(pattern)
         datetime.datetime.strptime(written, pattern)
     except ValueError as error:
-        raise MisfitError(f"the format {pattern!r} cannot be read: {error}") from error
+        raise InapplicableError(f"The format {pattern!r} cannot be parsed: {error}.") from error
     return StringCheck(StringKind.STRFTIME, pattern)
 
 
 @lru_cache(maxsize=32)
-def _check(wanted: StringCheck) -> Check:
-    if wanted.kind is StringKind.JSON:
-        return lambda text: _json(text) is not _NONE
-    if wanted.kind is StringKind.DATE:
+def _check(check: StringCheck) -> Check:
+    if check.kind is StringKind.JSON:
+        return lambda string: _json(string) is not _NOT_JSON
+    if check.kind is StringKind.DATE:
         return _is_date
-    if wanted.kind is StringKind.STRFTIME:
-        return lambda text: _is_written(text, wanted.argument)
-    return _json_schema(json.loads(wanted.argument))
+    if check.kind is StringKind.STRFTIME:
+        return lambda string: _has_format(string, check.argument)
+    return _json_schema(json.loads(check.argument))
 
 
 @dataclass(frozen=True)
-class _Nothing:
-    """What is no JSON; None is its null."""
+class _NotJson:
+    """A marker for a string that is not JSON. None represents JSON's null."""
 
-    note: str = field(default="no JSON")
-
-
-_NONE = _Nothing()
+    note: str = field(default="not JSON")
 
 
-def _json(text: str) -> Any:
+_NOT_JSON = _NotJson()
+
+
+def _json(string: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(string)
     except (ValueError, RecursionError):
-        return _NONE
+        return _NOT_JSON
 
 
 def _json_schema(schema: Mapping[str, Any]) -> Check:
@@ -118,28 +118,28 @@ def _json_schema(schema: Mapping[str, Any]) -> Check:
 
     validator = jsonschema.validators.validator_for(schema)(schema)
 
-    def check(text: str) -> bool:
-        document = _json(text)
-        return document is not _NONE and bool(validator.is_valid(document))
+    def check(string: str) -> bool:
+        document = _json(string)
+        return document is not _NOT_JSON and bool(validator.is_valid(document))
 
     return check
 
 
-def _is_date(text: str) -> bool:
+def _is_date(string: str) -> bool:
     from dateutil.parser import parse
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of zones that it does not know
+        warnings.simplefilter("ignore")  # the parser warns about unknown time zones
         try:
-            parse(text)
+            parse(string)
         except (ValueError, OverflowError):
             return False
     return True
 
 
-def _is_written(text: str, pattern: str) -> bool:
+def _has_format(string: str, pattern: str) -> bool:
     try:
-        datetime.datetime.strptime(text, pattern)
+        datetime.datetime.strptime(string, pattern)
     except ValueError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""From a suite as written to expectations that can run; what cannot run is refused before any file is."""
+"""Preparation of a suite's expectations. Invalid expectations are refused before a file is written."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from spark_jobs.quality.expectations_library import (
     require_library,
 )
 from spark_jobs.quality.params import ExpectationSpec, QualityParams, Severity
-from spark_jobs.quality.rules import MisfitRule, Rule
-from spark_jobs.quality.suite_values import MisfitError, is_moment, moment
+from spark_jobs.quality.rules import InapplicableRule, Rule
+from spark_jobs.quality.suite_values import InapplicableError, is_moment, moment
 
 if TYPE_CHECKING:
     from spark_jobs.quality.outcome import ExpectationOutcome
 
 _VALUE_KEYS = ("min_value", "max_value", "value_set")
 _EXISTENCE = "expect_column_to_exist"
-_NOT_COMPILED: Final = MisfitRule(reason="it was not compiled")
+_NOT_COMPILED: Final = InapplicableRule(reason="The expectation was not compiled.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedExpectation:
-    """One expectation, ready.
+    """One prepared expectation.
 
     Attributes:
-        expectation: the library's object; None for one about types.
-        row_level: whether it tells which rows do not meet it.
-        rule: what judges it.
+        expectation: the library's object; None for a type expectation.
+        row_level: whether the expectation is evaluated per row.
+        rule: the rule that evaluates the expectation.
     """
 
     spec: ExpectationSpec
@@ -44,38 +44,40 @@ class PlannedExpectation:
 
 
 def plan_suite(params: QualityParams, schema: StructType) -> tuple[PlannedExpectation, ...]:
-    """The suite's expectations against a table of this schema.
+    """Prepare the suite's expectations for rows of this schema.
 
     Raises:
-        QualitySuiteError: names the first expectation that cannot be checked, why, and what to change.
+        QualitySuiteError: an expectation cannot be evaluated. The error names the first one, the cause and
+            the fix.
     """
     require_library()
     if not params.expectations:
         raise QualitySuiteError(
             f"The suite {params.suite!r} has no expectations.",
-            fix="Give it at least one, or leave quality out",
+            fix="Add an expectation, or leave out quality.",
         )
     return tuple(_planned(spec, schema) for spec in params.expectations)
 
 
 def require_evaluated(outcomes: Sequence[ExpectationOutcome], *, shows_values: bool) -> None:
-    """Check that every blocking expectation has an answer.
+    """Check that every critical expectation was evaluated.
 
-    One that could not be evaluated is a defect of the suite, not of the data: no policy lets it pass.
+    An expectation that could not be evaluated is an error of the suite, not of the data, so no policy accepts
+    it.
 
     Args:
-        outcomes: of all expectations.
-        shows_values: whether the error may hold the library's text, which may quote a value.
+        outcomes: the outcomes of all expectations.
+        shows_values: whether the error may contain the library's message, which may quote a value.
 
     Raises:
-        QualitySuiteError: names it, with the library's reason.
+        QualitySuiteError: an expectation was not evaluated. The error has its name and the library's reason.
     """
     for outcome in outcomes:
         if outcome.blocks and outcome.error is not None:
             raise QualitySuiteError(
                 f"The expectation {outcome.name} could not be evaluated.",
                 cause=outcome.error[:500] if shows_values else "",
-                fix="Correct its kwargs, or give it severity 'warning' to have it reported only",
+                fix="Correct its kwargs, or set its severity to 'warning', so that it is only reported.",
             )
 
 
@@ -87,9 +89,9 @@ def _planned(spec: ExpectationSpec, schema: StructType) -> PlannedExpectation:
         made = make_expectation(expectation, kwargs)
     except ValueError as error:
         raise QualitySuiteError(
-            f"The expectation {spec.name} has wrong keyword arguments.",
+            f"The expectation {spec.name} has invalid keyword arguments.",
             cause=str(error)[:500],
-            fix=f"Its kwargs are {sorted(spec.kwargs)}; see the documentation of {spec.type}",
+            fix=f"Correct its kwargs {sorted(spec.kwargs)}; see the documentation of {spec.type}.",
         ) from error
     rule = _rule(spec, made, schema)
     if spec.type in TYPE_EXPECTATIONS:
@@ -100,18 +102,18 @@ def _planned(spec: ExpectationSpec, schema: StructType) -> PlannedExpectation:
 def _rule(spec: ExpectationSpec, made: Any, schema: StructType) -> Rule:
     try:
         return compile_rule(spec, made, schema)
-    except MisfitError as error:
+    except InapplicableError as error:
         if spec.severity is Severity.WARNING:
-            return MisfitRule(reason=str(error))
+            return InapplicableRule(reason=str(error))
         raise QualitySuiteError(
             f"The expectation {spec.name} does not fit the rows.",
             cause=str(error)[:500],
-            fix="Correct its kwargs, or give it severity 'warning' to have it reported only",
+            fix="Correct its kwargs, or set its severity to 'warning', so that it is only reported.",
         ) from error
 
 
 def _with_canonical_columns(spec: ExpectationSpec, schema: StructType) -> dict[str, Any]:
-    """The keyword arguments with the columns in the table's spelling."""
+    """The keyword arguments with the table's column names."""
     kwargs = dict(spec.kwargs)
     if spec.type == _EXISTENCE:
         return kwargs
@@ -120,9 +122,9 @@ def _with_canonical_columns(spec: ExpectationSpec, schema: StructType) -> dict[s
         field = schema.find(name)
         if field is None:
             raise QualitySuiteError(
-                f"The expectation {spec.name} is about a column {name!r} that the rows do not have.",
-                cause=f"Their columns are {', '.join(schema.names)}",
-                fix="Correct the column's name in the suite, or load the column",
+                f"The expectation {spec.name} names the column {name!r}, which the rows do not have.",
+                cause=f"The rows have the columns {', '.join(schema.names)}.",
+                fix="Correct the column's name in the suite, or load the column.",
             )
         names[name] = field.name
     for key in ("column", "column_A", "column_B"):
@@ -134,7 +136,7 @@ def _with_canonical_columns(spec: ExpectationSpec, schema: StructType) -> dict[s
 
 
 def _with_typed_values(spec: ExpectationSpec, schema: StructType) -> dict[str, Any]:
-    """The keyword arguments with dates and times as such: a suite in JSON has them as text."""
+    """The keyword arguments with dates and times parsed from the strings of a JSON suite."""
     kwargs = dict(spec.kwargs)
     field = schema.find(str(kwargs.get("column")))
     if field is None or not is_moment(field.data_type):
@@ -148,10 +150,10 @@ def _with_typed_values(spec: ExpectationSpec, schema: StructType) -> dict[str, A
                 kwargs[key] = [
                     moment(item, field.data_type) if isinstance(item, str) else item for item in value
                 ]
-    except MisfitError as error:
+    except InapplicableError as error:
         raise QualitySuiteError(
             f"The expectation {spec.name} does not fit the rows.",
             cause=str(error)[:500],
-            fix="Write times like 2024-05-01T12:00:00+00:00 and dates like 2024-05-01, in quotes",
+            fix="Write times such as 2024-05-01T12:00:00+00:00 and dates such as 2024-05-01, in quotes.",
         ) from error
     return kwargs

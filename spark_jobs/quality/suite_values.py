@@ -1,8 +1,8 @@
-"""Values that a suite states, as values of the column that they are compared with.
+"""Values in a suite, converted to the type of the column that they are compared with.
 
-A suite travels as JSON, which has no dates and no exact decimals, so text stands for a value of the column's
-type. What is no such value cannot be compared with the column, and no conversion of the column's own values
-is tried instead: that is where engines differ.
+A suite is JSON, which has no dates and no exact decimals, so a string can represent a value of the column's
+type. A value that cannot be converted is refused. The column's values are never converted instead, because
+engines convert them differently.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from delta_core.schema.types import (
 )
 
 MISSING_TYPES: Final = (FLOAT, DOUBLE)
-"""Types with a NaN, which is a missing value."""
+"""Types with NaN, which counts as a missing value."""
 
 _INTEGER_BITS: Final[dict[DataType, int]] = {BYTE: 8, SHORT: 16, INTEGER: 32, LONG: 64}
 _MOMENTS: Final = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _WIDE: Final = Context(prec=400)
-_MOST_EXPONENT: Final = 320
+_MAX_EXPONENT: Final = 320
 
 
-class MisfitError(ValueError):
-    """An expectation does not fit the column that it is about; the text says why."""
+class InapplicableError(ValueError):
+    """An expectation does not apply to its column. The message is the reason."""
 
 
 def is_exact(data_type: DataType) -> bool:
-    """Whether the type's values are whole numbers or decimals."""
+    """Whether the type's values are integers or decimals."""
     return data_type in _INTEGER_BITS or isinstance(data_type, DecimalType)
 
 
@@ -63,10 +63,10 @@ def is_moment(data_type: DataType) -> bool:
 
 
 def typed_value(value: Any, data_type: DataType) -> Any:
-    """A suite's value in the column's type: Decimal for exact numbers, float for the others.
+    """A suite's value in the column's type: Decimal for exact numbers, float for other numbers.
 
     Raises:
-        MisfitError: it is none.
+        InapplicableError: the value cannot be converted.
     """
     if is_number(data_type):
         return exact_number(value) if is_exact(data_type) else _floating(value, data_type)
@@ -78,50 +78,54 @@ def typed_value(value: Any, data_type: DataType) -> Any:
             return truth
     if data_type == STRING and isinstance(value, str):
         return value
-    raise MisfitError(f"it compares a column of type {data_type} with {value!r}")
+    raise InapplicableError(f"The expectation compares a column of the type {data_type} with {value!r}.")
 
 
 def exact_number(value: Any) -> Decimal:
-    """A number, or text that is one, with all its digits; a float counts by the fewest that name it.
+    """A number, or a string with a number, as an exact decimal. A float uses its shortest decimal form.
 
     Raises:
-        MisfitError: it is none, or is infinite or NaN.
+        InapplicableError: the value is not a number, or is infinite or NaN.
     """
-    text = repr(value) if isinstance(value, float) else str(value).strip()
-    if not isinstance(value, bool) and isinstance(value, (int, float, Decimal, str)) and "_" not in text:
+    string = repr(value) if isinstance(value, float) else str(value).strip()
+    if not isinstance(value, bool) and isinstance(value, (int, float, Decimal, str)) and "_" not in string:
         try:
-            number = Decimal(text)
+            number = Decimal(string)
         except InvalidOperation:
             number = Decimal("NaN")
-        if number.is_finite() and abs(number.adjusted()) <= _MOST_EXPONENT:
+        if number.is_finite() and abs(number.adjusted()) <= _MAX_EXPONENT:
             return number
-    raise MisfitError(f"{value!r} is no number")
+    raise InapplicableError(f"{value!r} is not a number.")
 
 
 def moment(value: Any, data_type: DataType) -> datetime.date:
-    """A date or time of a column's type; a time without a zone is in UTC.
+    """A date or time of a column's type. A time without a zone is UTC.
 
     Raises:
-        MisfitError: it is none.
+        InapplicableError: the value is not a date or time.
     """
     if isinstance(value, str):
         try:
             value = datetime.datetime.fromisoformat(value)
         except ValueError as error:
-            raise MisfitError(
-                f"it compares a column of type {data_type} with {value!r}: {error}. Write times like "
-                "2024-05-01T12:00:00+00:00 and dates like 2024-05-01, in quotes"
+            raise InapplicableError(
+                f"The expectation compares a column of the type {data_type} with {value!r}: {error}. "
+                "Write times such as 2024-05-01T12:00:00+00:00 and dates such as 2024-05-01, in quotes."
             ) from error
     if not isinstance(value, datetime.date):
-        raise MisfitError(f"it compares a column of type {data_type} with {value!r}")
-    found = (
+        raise InapplicableError(f"The expectation compares a column of the type {data_type} with {value!r}.")
+    converted = (
         value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
     )
     if data_type == DATE:
-        return found.date()
+        return converted.date()
     if data_type == TIMESTAMP_NTZ:
-        return found.replace(tzinfo=None)
-    return found.replace(tzinfo=datetime.UTC) if found.tzinfo is None else found.astimezone(datetime.UTC)
+        return converted.replace(tzinfo=None)
+    return (
+        converted.replace(tzinfo=datetime.UTC)
+        if converted.tzinfo is None
+        else converted.astimezone(datetime.UTC)
+    )
 
 
 def _floating(value: Any, data_type: DataType) -> float:
@@ -130,20 +134,24 @@ def _floating(value: Any, data_type: DataType) -> float:
     else:
         try:
             number = float(exact_number(value))
-        except MisfitError:
-            raise MisfitError(f"it compares a column of type {data_type} with {value!r}") from None
+        except InapplicableError:
+            raise InapplicableError(
+                f"The expectation compares a column of the type {data_type} with {value!r}."
+            ) from None
     if math.isnan(number):
-        raise MisfitError(f"it compares a column of type {data_type} with NaN, which is a missing value")
+        raise InapplicableError(
+            f"The expectation compares a column of the type {data_type} with NaN, which is a missing value."
+        )
     return number + 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """A lower and an upper bound in the column's type; None is none.
+    """A lower and an upper bound in the column's type. None means no bound.
 
     Attributes:
-        strict_low, strict_high: whether the bound itself is outside.
-        empty: whether no value of the type is inside.
+        strict_low, strict_high: whether the bound is exclusive.
+        empty: whether no value of the type is within the bounds.
     """
 
     low: Any = None
@@ -153,40 +161,43 @@ class Bounds:
     empty: bool = False
 
     def hold(self, values: pa.Array) -> pa.Array:
-        """Where the values are inside; false where they are null."""
+        """Whether each value is within the bounds; false for null."""
         if self.empty:
             return pc.and_kleene(pa.scalar(False), pc.is_valid(values))
-        found = pc.is_valid(values)
+        converted = pc.is_valid(values)
         for bound, test in (
             (self.low, pc.greater if self.strict_low else pc.greater_equal),
             (self.high, pc.less if self.strict_high else pc.less_equal),
         ):
             if bound is not None:
-                found = pc.and_kleene(found, test(values, bound))
-        return found
+                converted = pc.and_kleene(converted, test(values, bound))
+        return converted
 
 
 def column_bounds(low: Any, high: Any, data_type: DataType, *, strict_low: bool, strict_high: bool) -> Bounds:
-    """Bounds for a column of this type, exact whatever its digits.
+    """Exact bounds for a column of this type.
 
-    A bound between two values of the type becomes the nearer inside one: no row's value is rounded.
+    A bound between two values of the type becomes the nearest value within the bounds, so no row's value is
+    rounded.
 
     Raises:
-        MisfitError: a bound is of another kind than the column, or the column has no order.
+        InapplicableError: a bound cannot be converted to the column's type, or the type has no order.
     """
     if not (is_number(data_type) or is_moment(data_type)):
-        raise MisfitError(f"the column has type {data_type}, whose values are not compared with bounds")
+        raise InapplicableError(
+            f"The column has the type {data_type}, whose values cannot be compared with bounds."
+        )
     if low is None and high is None:
-        raise MisfitError("it has neither min_value nor max_value")
+        raise InapplicableError("The expectation has neither min_value nor max_value.")
     lower = None if low is None else typed_value(low, data_type)
     upper = None if high is None else typed_value(high, data_type)
     if lower is not None and upper is not None and lower > upper:
-        raise MisfitError("min_value is greater than max_value")
+        raise InapplicableError("The argument min_value is greater than max_value.")
     arrow = type_to_arrow(data_type)
     if is_exact(data_type):
         return _exact_bounds(lower, upper, data_type, strict_low=strict_low, strict_high=strict_high)
     if data_type in MISSING_TYPES:
-        arrow = pa.float64()  # a float is compared as the double that it is
+        arrow = pa.float64()  # a float is compared as a double
     return Bounds(
         low=None if lower is None else pa.scalar(lower, arrow),
         high=None if upper is None else pa.scalar(upper, arrow),
@@ -198,38 +209,38 @@ def column_bounds(low: Any, high: Any, data_type: DataType, *, strict_low: bool,
 def _exact_bounds(
     lower: Decimal | None, upper: Decimal | None, data_type: DataType, *, strict_low: bool, strict_high: bool
 ) -> Bounds:
-    """Bounds in units of the last digit, cut to what the type holds."""
-    least, most = _range(data_type)
+    """Bounds in units of the last digit, limited to the type's range."""
+    minimum, maximum = _range(data_type)
     low = high = None
     if lower is not None:
         low = _units(lower, data_type, ROUND_CEILING)
         low += strict_low and low == _scaled(lower, data_type)
-        if low > most:
+        if low > maximum:
             return Bounds(empty=True)
     if upper is not None:
         high = _units(upper, data_type, ROUND_FLOOR)
         high -= strict_high and high == _scaled(upper, data_type)
-        if high < least:
+        if high < minimum:
             return Bounds(empty=True)
     if low is not None and high is not None and low > high:
         return Bounds(empty=True)
     return Bounds(
-        low=None if low is None else _scalar(max(low, least), data_type),
-        high=None if high is None else _scalar(min(high, most), data_type),
+        low=None if low is None else _scalar(max(low, minimum), data_type),
+        high=None if high is None else _scalar(min(high, maximum), data_type),
     )
 
 
 def value_array(values: list[Any], data_type: DataType) -> pa.Array:
-    """Typed values (`typed_value`) as an array of the column's type, without those that it cannot hold."""
+    """Typed values (`typed_value`) as an array, without values that the column's type cannot represent."""
     arrow = type_to_arrow(data_type)
     if is_exact(data_type):
-        least, most = _range(data_type)
+        minimum, maximum = _range(data_type)
         units = [_units(value, data_type, ROUND_FLOOR) for value in values]
         return pa.array(
             [
                 _scalar(unit, data_type).as_py()
                 for unit, value in zip(units, values, strict=True)
-                if unit == _scaled(value, data_type) and least <= unit <= most
+                if unit == _scaled(value, data_type) and minimum <= unit <= maximum
             ],
             arrow,
         )
@@ -238,8 +249,8 @@ def value_array(values: list[Any], data_type: DataType) -> pa.Array:
     return pa.array(values, arrow)
 
 
-def plain_column(values: pa.Array) -> pa.Array:
-    """A column as it is judged: floating-point numbers as doubles, NaN null, and no negative zero."""
+def normalized_column(values: pa.Array) -> pa.Array:
+    """A column prepared for evaluation: floating-point numbers as doubles, NaN as null, no negative zero."""
     if not pa.types.is_floating(values.type):
         return values
     doubles = values.cast(pa.float64())

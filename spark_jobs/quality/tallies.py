@@ -1,4 +1,4 @@
-"""What a rule has found out so far: parts that are added up, whoever found them and in whatever order."""
+"""Partial results of rules. They can be added in any order, from any thread or task."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from delta_core.errors import DeltaError
 from delta_core.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType
 from spark_jobs.quality.exact_sums import power_sums
 from spark_jobs.quality.params import MAX_SAMPLES
-from spark_jobs.quality.rules import AskingRule, RowRule, Rows, Statistic, StatisticRule
+from spark_jobs.quality.rules import EngineRule, RowRule, Rows, Statistic, StatisticRule
 from spark_jobs.quality.staged import Positions
 from spark_jobs.quality.suite_values import is_exact
 
 EVALUATION_ERRORS: Final = (DeltaError, pa.ArrowException, ArithmeticError, ValueError)
-"""What the values of rows may raise: the expectation is then one that could not be evaluated."""
+"""Errors that values of rows may cause. The expectation then counts as not evaluated."""
 
 _SUMS: Final = (Statistic.SUM, Statistic.MEAN, Statistic.STDEV)
 _SETS: Final = (Statistic.IN_SET, Statistic.CONTAIN_SET, Statistic.EQUAL_SET)
@@ -32,18 +32,18 @@ _SETS: Final = (Statistic.IN_SET, Statistic.CONTAIN_SET, Statistic.EQUAL_SET)
 
 @dataclass(slots=True)
 class Tally:
-    """Figures about the rows that were asked.
+    """Metrics about the selected rows.
 
     Attributes:
-        rows: how many were asked.
-        present: of a proportion, those that have a value.
-        unexpected: those that do not meet the expectation.
-        first: the first positions of these.
-        total, squares: exact sums of the finite values.
-        infinite: how many values are minus and plus infinity.
-        low, high: the extremes.
-        seen: the members of a set that occur, by their index.
-        error: why the rule could not be applied.
+        rows: the number of selected rows.
+        present: for a proportion, the number of rows with a value.
+        unexpected: the number of rows that do not meet the expectation.
+        first: the first positions of unexpected rows.
+        total, squares: the exact sum and sum of squares of the finite values.
+        infinite: the numbers of values that are minus infinity and plus infinity.
+        low, high: the minimum and the maximum.
+        seen: the indexes of the set's members that occur.
+        error: the reason why the rule could not be evaluated.
     """
 
     rows: int = 0
@@ -59,7 +59,7 @@ class Tally:
     error: str | None = None
 
     def add(self, other: Tally) -> None:
-        """Take another part's figures in."""
+        """Add the metrics of another part."""
         self.rows += other.rows
         self.present += other.present
         self.unexpected += other.unexpected
@@ -67,19 +67,19 @@ class Tally:
         self.total += other.total
         self.squares += other.squares
         self.infinite = (self.infinite[0] + other.infinite[0], self.infinite[1] + other.infinite[1])
-        self.low = _of_both(self.low, other.low, min)
-        self.high = _of_both(self.high, other.high, max)
+        self.low = _combined(self.low, other.low, min)
+        self.high = _combined(self.high, other.high, max)
         self.seen |= other.seen
         self.error = self.error if self.error is not None else other.error
 
     def to_json(self) -> str:
-        """As text for the way from a task to the driver."""
+        """The tally as JSON text, which a task sends to the driver."""
         return json.dumps(
             {
                 "counts": [self.rows, self.present, self.unexpected, *self.infinite],
                 "first": self.first,
                 "sums": [str(self.total), str(self.squares)],
-                "extremes": [None if one is None else str(one) for one in (self.low, self.high)],
+                "extremes": [None if value is None else str(value) for value in (self.low, self.high)],
                 "seen": sorted(self.seen),
                 "error": self.error,
             }
@@ -87,10 +87,10 @@ class Tally:
 
 
 def tally_from_json(text: str, data_type: DataType | None) -> Tally:
-    """What `to_json` wrote, its extremes in the type of the rule's column."""
+    """Parse the result of `to_json`. Minimum and maximum have the type of the rule's column."""
     document: Mapping[str, Any] = json.loads(text)
     rows, present, unexpected, below, above = document["counts"]
-    low, high = (None if one is None else _parse(one, data_type) for one in document["extremes"])
+    low, high = (None if value is None else _parse(value, data_type) for value in document["extremes"])
     return Tally(
         rows=rows,
         present=present,
@@ -106,45 +106,49 @@ def tally_from_json(text: str, data_type: DataType | None) -> Tally:
     )
 
 
-def tally_of(rule: AskingRule, rows: Rows, positions: Positions) -> tuple[Tally, Positions]:
-    """(a batch's figures, the positions of its rows that do not meet the expectation).
+def tally_of(rule: EngineRule, rows: Rows, positions: Positions) -> tuple[Tally, Positions]:
+    """(the tally of a batch, the positions of its rows that do not meet the expectation).
 
-    Of a rule that counts values, only how many rows are asked.
+    For a rule that counts values, the tally has only the number of selected rows.
 
     Args:
-        rule: what is asked.
+        rule: the rule.
         rows: the batch.
-        positions: of its rows.
+        positions: the positions of the batch's rows.
     """
     try:
         if isinstance(rule, RowRule):
-            asked, bad = rule.judge(rows)
-            return _of_masks(int(asked.sum()), np.sort(positions[bad]))
+            selection, unexpected_positions = rule.evaluate(rows)
+            return _row_tally(int(selection.sum()), np.sort(positions[unexpected_positions]))
         if isinstance(rule, StatisticRule):
-            return _of_statistic(rule, rows, positions)
-        return Tally(rows=int(rule.asked.mask(rows).sum())), positions[:0]
+            return _statistic_tally(rule, rows, positions)
+        return Tally(rows=int(rule.selection.mask(rows).sum())), positions[:0]
     except EVALUATION_ERRORS as error:
         return Tally(error=str(error)[:500]), positions[:0]
 
 
-def _of_masks(rows: int, bad: Positions) -> tuple[Tally, Positions]:
-    return Tally(rows=rows, unexpected=len(bad), first=bad[:MAX_SAMPLES].tolist()), bad
+def _row_tally(rows: int, unexpected_positions: Positions) -> tuple[Tally, Positions]:
+    return Tally(
+        rows=rows, unexpected=len(unexpected_positions), first=unexpected_positions[:MAX_SAMPLES].tolist()
+    ), unexpected_positions
 
 
-def _of_statistic(rule: StatisticRule, rows: Rows, positions: Positions) -> tuple[Tally, Positions]:
-    asked = rule.asked.mask(rows)
-    count = int(asked.sum())
+def _statistic_tally(rule: StatisticRule, rows: Rows, positions: Positions) -> tuple[Tally, Positions]:
+    selection = rule.selection.mask(rows)
+    count = int(selection.sum())
     if rule.statistic is Statistic.ROWS:
         return Tally(rows=count), positions[:0]
-    name = rule.asked.columns[0]
+    name = rule.selection.columns[0]
     if rule.statistic is Statistic.PRESENT:
-        return Tally(rows=count, present=int((asked & ~rows.missing(name)).sum())), positions[:0]
-    values = rows.column(name).filter(pa.array(asked))
+        return Tally(rows=count, present=int((selection & ~rows.missing(name)).sum())), positions[:0]
+    values = rows.column(name).filter(pa.array(selection))
     if rule.statistic in _SETS:
         found = pc.index_in(values, value_set=rule.members)
-        tally, bad = _of_masks(count, np.sort(positions[asked][np.asarray(pc.is_null(found))]))
+        tally, unexpected_positions = _row_tally(
+            count, np.sort(positions[selection][np.asarray(pc.is_null(found))])
+        )
         tally.seen = set(found.drop_null().unique().to_pylist())
-        return tally, bad
+        return tally, unexpected_positions
     tally = Tally(rows=count)
     if rule.statistic in _SUMS:
         if pa.types.is_floating(values.type):
@@ -166,7 +170,7 @@ def _count(mask: pa.Array) -> int:
     return int(pc.sum(mask).as_py() or 0)
 
 
-def _of_both(left: Any, right: Any, choose: Callable[[Any, Any], Any]) -> Any:
+def _combined(left: Any, right: Any, choose: Callable[[Any, Any], Any]) -> Any:
     return right if left is None else left if right is None else choose(left, right)
 
 

@@ -1,7 +1,7 @@
-"""What people call a column's type: Delta's name, Spark's, pandas', Python's.
+"""Names of column types in Delta, Spark, pandas and Python.
 
-Great Expectations compares type names with those of the engine that it runs on, so a suite would pass
-below a million rows and fail above. The staged files have the table's types, whatever reads them.
+Great Expectations compares type names with those of its engine, so that a suite could pass below a million
+rows and fail above. Here the names are compared with the table's types, which do not depend on the engine.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _PARAMETERS = re.compile(r"^(decimal|decimaltype|numeric)\(\d+,-?\d+\)$")
 
 
 def is_type_name(name: str) -> bool:
-    """Whether any type is called so."""
+    """Whether the name is a name of any type."""
     folded = _folded(name)
     return folded in _KNOWN or _PARAMETERS.match(folded) is not None
 
 
-def is_called(data_type: DataType, name: str) -> bool:
-    """Whether this type may be called so."""
+def is_name_of(data_type: DataType, name: str) -> bool:
+    """Whether the name is a name of this type."""
     folded = _folded(name)
     if isinstance(data_type, DecimalType):
         parameters = f"({data_type.precision},{data_type.scale})"

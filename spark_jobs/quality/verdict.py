@@ -1,4 +1,4 @@
-"""From outcomes and a policy to what becomes of the batch. Pure."""
+"""The decision on a batch, from its outcomes and the policy. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from spark_jobs.quality.staged import Positions
 
 
 class GateOutcome(StrEnum):
-    """What became of a batch.
+    """The result of the gate.
 
-    `passed`: every expectation holds. `warned`: published though some do not. `quarantined`: the good
-    rows published, the bad ones put aside. `failed`: nothing published.
+    `passed`: every expectation is met. `warned`: published although some expectations are not met.
+    `quarantined`: the good rows are published, and the bad rows are in the quarantine. `failed`: nothing is
+    published.
     """
 
     PASSED = "passed"
@@ -29,7 +30,7 @@ class GateOutcome(StrEnum):
 
 
 MAX_COLLECTED_ROWS: Final = 1_000_000
-"""Bad rows are put aside only when no more than these, of either kind, pass through the driver."""
+"""The maximum number of bad rows, of each kind, that the driver collects for the quarantine."""
 
 NO_ROWS: Positions = np.empty(0, dtype=np.int64)
 
@@ -39,11 +40,11 @@ class Verdict:
     """The decision on a batch.
 
     Attributes:
-        rows: rows of the batch, those rejected before staging included.
-        bad_rows: rows that break at least one blocking expectation or were rejected; a lower bound when
-            `exact` is false, since more rows broke expectations than were collected.
-        bad_positions: the staged ones among them.
-        why: for people, when the batch failed.
+        rows: the number of rows of the batch, including rejected rows.
+        bad_rows: the number of rows that do not meet a critical expectation or were rejected. It is a lower
+            bound when `exact` is false, because more rows failed than are collected.
+        bad_positions: the positions of the staged bad rows.
+        why: the reason for display, when the batch failed.
     """
 
     outcome: GateOutcome
@@ -62,14 +63,15 @@ def decide(
     rejected_rows: int = 0,
     replaces_rows: bool = False,
 ) -> Verdict:
-    """Decide.
+    """Decide whether the batch is published.
 
     Args:
         params: policy and thresholds.
-        outcomes: of every expectation.
-        staged_rows: rows that were staged.
-        rejected_rows: rows that broke the contract and were not staged; only a quarantine has any.
-        replaces_rows: whether the commit takes rows away; then a batch without a good row fails.
+        outcomes: the outcomes of all expectations.
+        staged_rows: the number of staged rows.
+        rejected_rows: the number of rows that violate the contract and were not staged; 0 without a
+            quarantine.
+        replaces_rows: whether the commit removes rows. Then a batch without good rows fails.
     """
     blocking = [outcome for outcome in outcomes if outcome.blocks]
     located = [outcome.rows for outcome in blocking if outcome.rows is not None]
@@ -78,19 +80,19 @@ def decide(
     bad_rows = max([len(positions), *uncollected]) + rejected_rows
     rows = staged_rows + rejected_rows
 
-    def verdict(outcome: GateOutcome, why: str = "", *, taken: bool = False) -> Verdict:
+    def verdict(outcome: GateOutcome, why: str = "", *, with_positions: bool = False) -> Verdict:
         return Verdict(
             outcome=outcome,
             rows=rows,
             bad_rows=bad_rows,
             exact=not uncollected,
-            bad_positions=positions if taken else NO_ROWS,
+            bad_positions=positions if with_positions else NO_ROWS,
             why=why,
         )
 
-    over = _over_threshold(params, bad_rows, rows)
-    if over:
-        return verdict(GateOutcome.FAILED, over)
+    reason_over = _over_threshold(params, bad_rows, rows)
+    if reason_over:
+        return verdict(GateOutcome.FAILED, reason_over)
     if not blocking and not rejected_rows:
         passed = all(outcome.success for outcome in outcomes)
         return verdict(GateOutcome.PASSED if passed else GateOutcome.WARNED)
@@ -99,22 +101,22 @@ def decide(
     if params.on_failure is OnFailure.FAIL:
         return verdict(GateOutcome.FAILED, "on_failure is 'fail'")
     if rejected_rows > MAX_COLLECTED_ROWS:
-        return verdict(GateOutcome.FAILED, "more rows break the contract than can be put aside")
-    whole = [outcome.name for outcome in blocking if outcome.rows is None]
-    if whole:
-        reason = "tells of too many rows to put aside" if uncollected else "is about the batch as a whole"
+        return verdict(GateOutcome.FAILED, "more rows violate the contract than the quarantine accepts")
+    not_locatable = [outcome.name for outcome in blocking if outcome.rows is None]
+    if not_locatable:
+        reason = "has too many bad rows for the quarantine" if uncollected else "is about the whole batch"
         return verdict(
-            GateOutcome.FAILED, f"{whole[0]} {reason}, so there are no single rows to put into quarantine"
+            GateOutcome.FAILED, f"{not_locatable[0]} {reason}, so no single rows can go to the quarantine"
         )
     if replaces_rows and bad_rows == rows:
-        return verdict(GateOutcome.FAILED, "no row is good, and the load replaces rows of the table")
-    return verdict(GateOutcome.QUARANTINED, taken=True)
+        return verdict(GateOutcome.FAILED, "no row is good, and the load would replace rows of the table")
+    return verdict(GateOutcome.QUARANTINED, with_positions=True)
 
 
 def _over_threshold(params: QualityParams, bad_rows: int, rows: int) -> str:
     if params.max_bad_rows is not None and bad_rows > params.max_bad_rows:
         return f"{bad_rows} bad rows are more than max_bad_rows={params.max_bad_rows}"
     if params.max_bad_fraction is not None and rows and bad_rows / rows > params.max_bad_fraction:
-        most = f"max_bad_fraction={params.max_bad_fraction:g}"
-        return f"{bad_rows} bad rows of {rows} are more than {most} of them"
+        maximum = f"max_bad_fraction={params.max_bad_fraction:g}"
+        return f"{bad_rows} of {rows} rows are bad, which is more than {maximum}"
     return ""

@@ -1,1 +1,1 @@
-"""Reading a snapshot: resolved and pruned in Python, scanned by Spark's own Parquet reader."""
+"""Reading a snapshot: Python resolves the version and prunes files, and Spark's Parquet reader scans them."""

@@ -1,7 +1,7 @@
 """Files that Spark's native scan would skip or cannot open, read through Arrow on the workers.
 
-Spark passes over files whose own name starts with `_` or `.`, without a word, even when they are named,
-and cannot open a local file with a colon in its name. A table may hold such files all the same.
+Spark silently skips files whose name starts with `_` or `.`, even when they are named explicitly. It cannot
+open a local file with a colon in its name. A table may contain such files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from delta_core.storage.open import open_store
 from spark_jobs.packaging import ensure_importable
 from spark_jobs.reader.data_files import DataFiles
 from spark_jobs.schema import to_spark
-from spark_jobs.spreading import one_row_each
+from spark_jobs.spreading import one_row_per_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,14 +35,14 @@ def arrow_scan(
     schema: StructType,
     partition_columns: Sequence[str],
 ) -> DataFrame:
-    """The rows of `files` with the table's columns, about a quarter as fast as a native scan."""
+    """The rows of `files` with the table's columns. It has about a quarter of the speed of a native scan."""
     ensure_importable(spark)
     tasks = [
         json.dumps({"path": path, "partition_values": dict(zip(partition_columns, values, strict=True))})
         for path, values in zip(files.paths, files.partitions, strict=True)
     ]
     frame = spark.createDataFrame([(index, task) for index, task in enumerate(tasks)], "i int, task string")
-    spread = one_row_each(frame, len(tasks), "i")
+    spread = one_row_per_partition(frame, len(tasks), "i")
     read = _reader(table_uri, schema_to_json(schema), tuple(partition_columns))
     return spread.mapInArrow(read, to_spark(schema))
 
@@ -52,8 +52,8 @@ def _reader(table_uri: str, schema_json: str, partition_columns: tuple[str, ...]
         schema = schema_from_json(schema_json)
         store = open_store(table_uri)
         for batch in batches:
-            for text in batch.column("task").to_pylist():
-                task = json.loads(text)
+            for task_json in batch.column("task").to_pylist():
+                task = json.loads(task_json)
                 yield from read_file(
                     store,
                     task["path"],

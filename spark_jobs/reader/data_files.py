@@ -1,4 +1,4 @@
-"""The files of one read, as Spark has to name them."""
+"""The files of one read, with the paths for Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from delta_core.storage.uri import resolve_data_path
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 
 PartitionTuple = tuple[str | None, ...]
-"""One file's partition values in the order of the partition columns, in canonical text; None is null."""
+"""One file's partition values in the order of the partition columns, as canonical strings; None is null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,9 @@ class DataFiles:
     """Files below one root.
 
     Attributes:
-        root: the table's root as Spark names it.
+        root: the table's root as a URI for Spark.
         paths: decoded paths relative to the root.
-        partitions: a tuple for each path.
+        partitions: the partition values of each path.
     """
 
     root: str
@@ -54,7 +54,7 @@ def data_files(
     """The files that a scan selected (`path` and `partition_values` of LIVE_FILE_SCHEMA).
 
     Raises:
-        PathEscapeError: a path leaves the table, or a link does.
+        PathEscapeError: a path or a symbolic link leads out of the table.
         CorruptLogError: a partition value is not of its column's type.
     """
     types = {field.name: field.data_type for field in schema if field.name in partition_columns}
@@ -80,28 +80,29 @@ def data_files(
 
 
 def spark_root(store: LogStore) -> str:
-    """The table's root as Spark opens it.
+    """The table's root as a URI for Spark.
 
-    The scheme is spelled out: Spark's default file system need not be the local one.
+    The scheme is explicit, because Spark's default file system may not be the local one.
 
     Raises:
-        InvalidUriError: Spark has no way to this store.
+        InvalidUriError: Spark cannot open this store.
     """
     root = local_root(store)
     if root is None:
         raise InvalidUriError(
             f"Spark cannot open the table root {store.uri}.",
-            cause="Only tables on a file system that the Spark workers share are supported",
-            fix="Use a local or mounted path",
+            cause="Only tables on a file system that the Spark workers share are supported.",
+            fix="Use a local or mounted path.",
         )
     return f"file://{root}"
 
 
 def hive_base(files: DataFiles, partition_columns: Sequence[str]) -> str | None:
-    """The directory from which Spark itself would read every partition value right, if there is one.
+    """The base directory from which Spark infers every partition value correctly, if there is one.
 
-    The log's values are the truth. They are the directories' when each path is
-    `<base>/<column>=<value>/.../<name>` with one base, the columns in order, and exactly these values.
+    Only the log's values are valid. The directories agree with the log when each path is
+    `<base>/<column>=<value>/.../<name>` with the same base, the columns in order, and exactly the log's
+    values.
     """
     bases: set[str] = set()
     depth = len(partition_columns)
@@ -111,10 +112,10 @@ def hive_base(files: DataFiles, partition_columns: Sequence[str]) -> str | None:
             return None
         directories = parts[-1 - depth : -1]
         for directory, column, value in zip(directories, partition_columns, values, strict=True):
-            name, equals, text = directory.partition("=")
-            if not equals or _as_spark_reads(name) != column:
+            name, equals, escaped = directory.partition("=")
+            if not equals or _decode_as_spark(name) != column:
                 return None
-            found = None if text == HIVE_NULL else _as_spark_reads(text)
+            found = None if escaped == HIVE_NULL else _decode_as_spark(escaped)
             if found != value:
                 return None
         base = "/".join(parts[: -1 - depth])
@@ -127,6 +128,6 @@ def hive_base(files: DataFiles, partition_columns: Sequence[str]) -> str | None:
     return f"{files.root}/{base}" if base else files.root
 
 
-def _as_spark_reads(text: str) -> str:
-    # An escape is a character to Spark, where it is a byte of UTF-8 to us.
-    return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
+def _decode_as_spark(escaped: str) -> str:
+    # Spark decodes an escape as a character; the protocol's escapes are bytes of UTF-8.
+    return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), escaped)

@@ -1,6 +1,6 @@
-"""An explicit set of Parquet files as a DataFrame, by Spark's own reader.
+"""An explicit set of Parquet files as a DataFrame, read by Spark's Parquet reader.
 
-The choices and their figures: docs/adr/2026-11-21-spark-read-path.md.
+For the design and its measurements, see docs/adr/2026-11-21-spark-read-path.md.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 MAP_LITERAL_LIMIT = 16
-"""Up to this many files, partition values come from a map literal; above, from a broadcast join."""
+"""Up to this number of files, partition values come from a map literal; above, from a broadcast join."""
 
 _LISTING_CONF = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "16"}
 _OPTIONS = {
-    # A session may be set to skip such files; a table with a file missing must not look smaller.
+    # A session may be configured to skip such files; a missing file must be an error, not missing rows.
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
-    # Dates and times are of the proleptic Gregorian calendar. Spark's own old files say that theirs are not.
+    # Dates and times are in the proleptic Gregorian calendar. Old files of Spark record that they are not.
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
@@ -49,10 +49,10 @@ UNFILTERED = {
     "parquet.filter.dictionary.enabled": "false",
     "parquet.filter.bloom.enabled": "false",
 }
-"""Options that make Spark read all row groups and pages, whatever is asked for.
+"""Options that make Spark read all row groups and pages, for any filter.
 
-Bounds in a file leave NaN out, which is greater than all numbers, and a dictionary tells -0.0 from 0.0: a
-filter on floating-point numbers that Spark hands to the Parquet reader loses rows.
+Statistics in a file exclude NaN, which is greater than all numbers, and a dictionary distinguishes -0.0 from
+0.0. So a filter on floating-point numbers that Spark pushes down to the Parquet reader would lose rows.
 """
 
 
@@ -64,17 +64,17 @@ def native_scan(
     partition_columns: Sequence[str],
     metadata: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
-    """The rows of `files`, which are at least one, with the table's columns in the table's order.
+    """The rows of `files` (at least one file), with the table's columns in the table's order.
 
     Args:
-        metadata: more columns, each with the field of Spark's `_metadata` that it holds.
+        metadata: additional columns, each with its field of Spark's `_metadata`.
     """
     data_schema = StructType(tuple(f for f in schema if f.name not in partition_columns))
     partition_fields = [f for name in partition_columns for f in schema if f.name == name]
     base = hive_base(files, partition_columns) if len(set(files.partitions)) > 1 else None
     if base is not None:
-        both = StructType((*data_schema.fields, *partition_fields))
-        frame = scan_files(spark, files, both, base_path=base, metadata=metadata)
+        all_fields = StructType((*data_schema.fields, *partition_fields))
+        frame = scan_files(spark, files, all_fields, base_path=base, metadata=metadata)
     else:
         frame = scan_files(spark, files, data_schema, metadata=metadata)
         if len(set(files.partitions)) == 1:
@@ -92,12 +92,12 @@ def scan_files(
     base_path: str | None = None,
     metadata: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
-    """The rows of the files with exactly these columns; a column that a file lacks is null.
+    """The rows of the files with exactly these columns. A column that is missing in a file is null.
 
     Args:
-        base_path: below which directories are partitions.
-        metadata: more columns, each with the field of Spark's `_metadata` that it holds. They are taken here,
-            since no metadata is left behind the join by which a file's own values may come.
+        base_path: the directory below which directories are partitions.
+        metadata: additional columns, each with its field of Spark's `_metadata`. They are selected here,
+            because `_metadata` is not available after the join that may add partition values.
     """
     reader = spark.read.schema(to_spark(schema)).options(**_OPTIONS)
     if _has_floating(schema):
@@ -106,12 +106,12 @@ def scan_files(
         reader = reader.option("basePath", base_path)
     with scoped_conf(spark, _LISTING_CONF):
         frame = reader.parquet(*[escape_glob(f"{files.root}/{path}") for path in files.paths])
-        # Connect lists the files when it analyses, so that has to happen while the setting holds.
+        # Connect lists the files during analysis, so the analysis must run while the setting is in place.
         _ = frame.columns
     if not metadata:
         return frame
-    of_file = frame.metadataColumn("_metadata")
-    return frame.select("*", *[of_file.getField(field).alias(name) for name, field in metadata.items()])
+    file_metadata = frame.metadataColumn("_metadata")
+    return frame.select("*", *[file_metadata.getField(field).alias(name) for name, field in metadata.items()])
 
 
 def _has_floating(kind: DataType) -> bool:
@@ -125,15 +125,15 @@ def _has_floating(kind: DataType) -> bool:
 
 
 def _with_constants(frame: DataFrame, fields: Sequence[StructField], files: DataFiles) -> DataFrame:
-    for field, text in zip(fields, files.partitions[0], strict=True):
-        frame = frame.withColumn(field.name, _literal(text, field))
+    for field, value in zip(fields, files.partitions[0], strict=True):
+        frame = frame.withColumn(field.name, _literal(value, field))
     return frame
 
 
 def with_partition_values(
     spark: SparkSession, frame: DataFrame, fields: Sequence[StructField], files: DataFiles
 ) -> DataFrame:
-    """Add each row's partition values, found by the name of its file."""
+    """Add each row's partition values, looked up by the name of its file."""
     from pyspark.sql import functions as fn
 
     metadata = frame.metadataColumn("_metadata")
@@ -141,26 +141,26 @@ def with_partition_values(
     if len(set(names)) == len(names):
         key, keys = metadata.getField("file_name"), [encode_as_java(name) for name in names]
     else:
-        # `_metadata.file_path` has one slash after the scheme, however the path was given.
+        # `_metadata.file_path` always has one slash after the scheme.
         root = "file:" + files.root.removeprefix("file://")
         key = metadata.getField("file_path")
         keys = [encode_as_java(f"{root}/{path}") for path in files.paths]
     if len(files) <= MAP_LITERAL_LIMIT:
         pairs = [
-            part
+            entry
             for name, values in zip(keys, files.partitions, strict=True)
-            for part in (
+            for entry in (
                 fn.lit(name),
                 fn.struct(
                     *[
-                        _literal(text, field).alias(field.name)
-                        for text, field in zip(values, fields, strict=True)
+                        _literal(value, field).alias(field.name)
+                        for value, field in zip(values, fields, strict=True)
                     ]
                 ),
             )
         ]
         kind = to_spark(StructType(tuple(replace(field, nullable=True) for field in fields)))
-        # A row whose file is not in the mapping would get nulls; it must be an error.
+        # A file that is not in the mapping must be an error, not null values.
         unknown = fn.raise_error(fn.concat(fn.lit("no partition values for the file "), key))
         found = fn.coalesce(fn.create_map(*pairs)[key], unknown.cast(kind))
         return frame.withColumns({field.name: found.getField(field.name) for field in fields})
@@ -186,23 +186,25 @@ def _with_joined_values(
         fn.col(f"{marker}_{position}").cast(to_spark_type(field.data_type)).alias(field.name)
         for position, field in enumerate(fields)
     ]
-    # A row whose file is not in the mapping would get nulls or vanish; it must be an error.
+    # A file that is not in the mapping must be an error, not null values or lost rows.
     found = fn.struct(*values).alias(f"{marker}_values")
     mapping = spark.createDataFrame(pa.table(columns)).select(f"{marker}_key", found)
     joined = frame.withColumn(f"{marker}_key", key).join(fn.broadcast(mapping), f"{marker}_key", "left")
     unknown = fn.raise_error(fn.concat(fn.lit("no partition values for the file "), fn.col(f"{marker}_key")))
-    known = fn.coalesce(fn.col(f"{marker}_values"), unknown.cast(mapping.schema[f"{marker}_values"].dataType))
+    checked_values = fn.coalesce(
+        fn.col(f"{marker}_values"), unknown.cast(mapping.schema[f"{marker}_values"].dataType)
+    )
     return (
-        joined.withColumn(f"{marker}_values", known)
+        joined.withColumn(f"{marker}_values", checked_values)
         .withColumns({field.name: fn.col(f"{marker}_values").getField(field.name) for field in fields})
         .drop(f"{marker}_key", f"{marker}_values")
     )
 
 
-def _literal(text: str | None, field: StructField) -> Column:
+def _literal(value: str | None, field: StructField) -> Column:
     from pyspark.sql import functions as fn
 
-    return fn.lit(text).cast(to_spark_type(field.data_type))
+    return fn.lit(value).cast(to_spark_type(field.data_type))
 
 
 def _quoted(name: str) -> str:

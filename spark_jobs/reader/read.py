@@ -40,29 +40,30 @@ def read(
     storage_options: Mapping[str, str] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> DataFrame:
-    """One version of a table; the same rows whenever the DataFrame is used, as long as vacuum keeps them.
+    """Read one version of a table as a DataFrame.
 
-    The log is read here, in Python; the rows are read by Spark's Parquet scan.
+    The DataFrame always returns the rows of this version, until a vacuum deletes its files. Python reads the
+    log during this call. Spark's Parquet scan reads the rows later.
 
     Args:
-        spark: a classic or a Connect session whose workers see the table's files.
-        uri: the table.
-        version: a version; the newest when neither it nor `timestamp` is given.
-        timestamp: the newest version at or before it: text (a text without a zone is UTC), a datetime,
-            or epoch milliseconds.
-        columns: which columns, in this order; all when None. Names match without case.
-        where: a predicate in Spark SQL's syntax. Files that cannot match are not opened, and only rows
-            for which it is true are returned. It means what it means to `delta_core`, whatever the
-            session is set to: times are those of UTC.
+        spark: a classic or a Connect session whose workers can read the table's files.
+        uri: the table's URI or path.
+        version: the version; the newest when neither `version` nor `timestamp` is given.
+        timestamp: selects the newest version at or before this time: a string (UTC without a zone), a
+            datetime, or epoch milliseconds.
+        columns: the columns, in this order; None for all. Names are compared without case.
+        where: a predicate in Spark SQL's syntax. Files that cannot match are not opened, and only rows for
+            which it is true are returned. It has `delta_core`'s semantics with UTC for times, for any
+            settings of the session.
 
     Raises:
-        TableNotFoundError, VersionNotFoundError: there is no such table or version.
-        UnsupportedTableFeatureError: the table needs a feature that this library does not read.
-        ExpressionError: `where` does not parse or names no column.
+        TableNotFoundError, VersionNotFoundError: the table or the version does not exist.
+        UnsupportedTableFeatureError: the table needs a feature that this library cannot read.
+        ExpressionError: `where` cannot be parsed or names an unknown column.
         SchemaMismatchError: `columns` names a column that the table does not have.
     """
     if version is not None and timestamp is not None:
-        raise ConfigurationError("Both a version and a timestamp are given.", fix="Give one of the two.")
+        raise ConfigurationError("Both a version and a timestamp are given.", fix="Pass only one of them.")
     store = open_store(uri, storage_options=storage_options, clock=clock)
     at_ms = None if timestamp is None else to_epoch_ms(timestamp)
     snapshot = Snapshot.load(store, version=version, timestamp_ms=at_ms, clock=clock)
@@ -72,7 +73,7 @@ def read(
 def read_snapshot(
     spark: SparkSession, snapshot: Snapshot, *, columns: Sequence[str] | None = None, where: str | None = None
 ) -> DataFrame:
-    """The rows of a snapshot; `read` without the looking up."""
+    """The rows of a snapshot: `read` with a loaded snapshot."""
     snapshot.require_readable()
     schema = snapshot.schema
     selected = None if columns is None else _column_names(snapshot, columns)
@@ -91,27 +92,27 @@ def read_files(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> Data
 
     Args:
         spark: the session.
-        snapshot: gives the columns and the table's root.
-        files: `path` and `partition_values` of LIVE_FILE_SCHEMA; the files need not be live any more.
+        snapshot: the snapshot with the columns and the table's root.
+        files: `path` and `partition_values` of LIVE_FILE_SCHEMA. The files need not be live in the snapshot.
 
     Raises:
         PathEscapeError, CorruptLogError: see `data_files`.
     """
     schema, partition_columns = snapshot.schema, snapshot.partition_columns
     found = data_files(snapshot.store, files, schema=schema, partition_columns=partition_columns)
-    awkward = [index for index, path in enumerate(found.paths) if is_unreadable(path)]
-    unusual = set(awkward)
-    usual = [index for index in range(len(found)) if index not in unusual]
+    arrow_files = [index for index, path in enumerate(found.paths) if is_unreadable(path)]
+    skipped_by_spark = set(arrow_files)
+    native_files = [index for index in range(len(found)) if index not in skipped_by_spark]
     frames = []
-    if usual:
+    if native_files:
         frames.append(
-            native_scan(spark, found.select(usual), schema=schema, partition_columns=partition_columns)
+            native_scan(spark, found.select(native_files), schema=schema, partition_columns=partition_columns)
         )
-    if awkward:
+    if arrow_files:
         frames.append(
             arrow_scan(
                 spark,
-                found.select(awkward),
+                found.select(arrow_files),
                 table_uri=snapshot.store.uri,
                 schema=schema,
                 partition_columns=partition_columns,
@@ -123,10 +124,10 @@ def read_files(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> Data
 
 
 def to_epoch_ms(timestamp: str | dt.datetime | int) -> int:
-    """A point in time as epoch milliseconds; what has no zone is UTC.
+    """A timestamp as epoch milliseconds. A timestamp without a zone is UTC.
 
     Raises:
-        ConfigurationError: the text is not a timestamp.
+        ConfigurationError: the string is not a timestamp.
     """
     if isinstance(timestamp, int):
         return timestamp
@@ -134,7 +135,8 @@ def to_epoch_ms(timestamp: str | dt.datetime | int) -> int:
         moment = parse_timestamp(timestamp, zone=dt.UTC) if isinstance(timestamp, str) else timestamp
     except ValueError as error:
         raise ConfigurationError(
-            f"{timestamp!r} is not a timestamp.", fix="Write it as 2013-01-31 or 2013-01-31T08:00:00Z."
+            f"{timestamp!r} is not a timestamp.",
+            fix="Write a timestamp such as 2013-01-31 or 2013-01-31T08:00:00Z.",
         ) from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
@@ -147,7 +149,7 @@ def _column_names(snapshot: Snapshot, columns: Sequence[str]) -> list[str]:
     if unknown:
         raise SchemaMismatchError(
             f"The table has no column {', '.join(map(repr, unknown))}.",
-            cause=f"Version {snapshot.version} has {', '.join(snapshot.schema.names)}.",
-            fix="Name columns of that version.",
+            cause=f"Version {snapshot.version} has the columns {', '.join(snapshot.schema.names)}.",
+            fix="Name columns of this version.",
         )
     return [found.name for found in fields.values() if found is not None]

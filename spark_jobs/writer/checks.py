@@ -1,7 +1,7 @@
-"""Constraints as native expressions: a row that breaks one fails the write, before any commit.
+"""Constraints as native expressions: a row that violates one fails the write, before the commit.
 
-The check is part of a written column's expression, so it sees exactly the rows that are written: a filter
-could be moved by the optimiser to where the rows that the caller filters out still are.
+The check is part of a written column's expression, so it is evaluated exactly for the written rows. The
+optimizer could move a filter to before the caller's filters, where rows exist that are not written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from spark_jobs.writer.columns import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# What Spark escapes in names of directories.
+# The characters that Spark escapes in names of directories.
 _ESCAPED = "".join(map(chr, range(1, 0x20))) + "\"#%'*/:=?\\{[]^\x7f"
 _ESCAPED_HEX = _ESCAPED.encode().hex()
 _NUL = "decode(unhex('00'), 'US-ASCII')"
@@ -32,12 +32,12 @@ _NUL = "decode(unhex('00'), 'US-ASCII')"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """A predicate that a row breaks by not fulfilling it.
+    """The violation of a predicate by a row.
 
     Attributes:
-        predicate: resolved against `schema`.
-        schema: of the rows.
-        null_passes: whether a row for which it is null is right.
+        predicate: the predicate, resolved against `schema`.
+        schema: the schema of the rows.
+        null_passes: whether a row passes when the predicate is null.
     """
 
     predicate: Expression
@@ -45,7 +45,7 @@ class Broken:
     null_passes: bool
 
     def column(self) -> Column:
-        """True for a row that breaks it, never null."""
+        """A column that is true for a row that violates the predicate, and never null."""
         from pyspark.sql import functions as fn
 
         return ~fn.coalesce(to_column(self.predicate, self.schema), fn.lit(self.null_passes))
@@ -56,10 +56,10 @@ class Check:
     """A condition on each row.
 
     Attributes:
-        name: what the error names.
+        name: the name of the check in errors.
         text: the condition as its author wrote it.
-        broken_if: what is true for a row that breaks it, never null: Spark SQL that means the same in every
-            session, or a predicate that breaks it where it is not true.
+        broken_if: a condition that is true for a row that violates the check, and never null: Spark SQL with
+            the same meaning in every session, or the violation of a predicate.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Check:
     broken_if: str | Broken
 
     def broken(self) -> Column:
-        """True for a row that breaks it, never null."""
+        """A column that is true for a row that violates the check, and never null."""
         from pyspark.sql import functions as fn
 
         return fn.expr(self.broken_if) if isinstance(self.broken_if, str) else self.broken_if.column()
@@ -81,7 +81,7 @@ def check_of(
     text: str | None = None,
     null_passes: bool = True,
 ) -> Check:
-    """A predicate as a check; a contract's lets null pass, a table's and a replaceWhere do not."""
+    """A predicate as a check. `null_passes` is true for a contract, false for the table and replaceWhere."""
     return Check(
         name=name,
         text=text or to_spark_sql(expression),
@@ -90,12 +90,12 @@ def check_of(
 
 
 def table_checks(schema: StructType, configuration: Mapping[str, str]) -> list[Check]:
-    """What the table itself demands: NOT NULL columns, invariants, CHECK constraints.
+    """The checks of the table: NOT NULL columns, invariants and CHECK constraints.
 
-    A row for which a condition is null breaks it (PROTOCOL.md, "CHECK Constraints", "Column Invariants").
+    A row for which a condition is null violates it (PROTOCOL.md, "CHECK Constraints", "Column Invariants").
 
     Raises:
-        ExpressionError: a constraint uses what this library cannot check; then nothing may be written.
+        ExpressionError: this library cannot evaluate a constraint, so nothing may be written.
     """
     return [
         *not_null_checks(schema),
@@ -112,7 +112,7 @@ def named_checks(constraints: Iterable[tuple[str, str]], schema: StructType) -> 
     """Checks from (name, SQL text) pairs.
 
     Raises:
-        ExpressionError: a text does not parse or does not fit the schema.
+        ExpressionError: a predicate cannot be parsed or does not fit the schema.
     """
     return [
         check_of(name, resolve(parse_predicate(text, schema), schema), schema, text=text)
@@ -121,9 +121,10 @@ def named_checks(constraints: Iterable[tuple[str, str]], schema: StructType) -> 
 
 
 def partition_name_checks(schema: StructType, partition_columns: Sequence[str]) -> list[Check]:
-    """What Spark cannot make a directory of: the text that means null there, names that are too long, NUL.
+    """Checks for partition values that Spark cannot represent as a directory.
 
-    Bytes that are no UTF-8 it would turn into replacement characters, different ones into the same.
+    These are the string that represents null in directory names, strings that are too long, NUL, and bytes
+    that are not UTF-8, which Spark would replace, so that different values become equal.
     """
     strings = [
         field.name
@@ -136,7 +137,7 @@ def partition_name_checks(schema: StructType, partition_columns: Sequence[str]) 
 
 
 def not_null_checks(schema: StructType) -> list[Check]:
-    """A check for each place in the schema that must not be null, however deep."""
+    """A check for each NOT NULL field of the schema, at every depth."""
     return [
         Check(name=f"NOT NULL {path}", text=f"{path} IS NOT NULL", broken_if=condition)
         for field in schema
@@ -149,10 +150,10 @@ def not_null_checks(schema: StructType) -> list[Check]:
 def with_checks(
     frame: DataFrame, checks: Sequence[Check], token: ViolationToken, *, show_rows: bool = True
 ) -> DataFrame:
-    """The same rows; reading them fails at the first one that breaks a check.
+    """The same rows. Reading them fails at the first row that violates a check.
 
-    The error carries the token, the check's number and the row as JSON; without `show_rows` an empty one,
-    so that no value reaches the logs of Spark either.
+    The error contains the token, the check's index and the row as JSON. Without `show_rows` the row is an
+    empty object, so that no value appears in Spark's logs.
     """
     from pyspark.sql import functions as fn
 
@@ -172,7 +173,7 @@ def with_checks(
 
 
 def row_json(names: Sequence[str]) -> Column:
-    """The row as a JSON object of these columns, nulls included."""
+    """The row as a JSON object of these columns, including nulls."""
     from pyspark.sql import functions as fn
 
     return fn.to_json(fn.struct(*[fn.col(quoted(name)) for name in names]), {"ignoreNullFields": "false"})
@@ -182,7 +183,7 @@ def _is_string(column: str) -> Check:
     value = _as_string(column)
     return Check(
         name=f"partition column {column}",
-        text="Spark names directories in UTF-8, without NUL",
+        text="Spark's directory names are UTF-8 without NUL",
         broken_if=f"coalesce(NOT is_valid_utf8({value}) OR instr({value}, {_NUL}) > 0, false)",
     )
 
@@ -200,14 +201,14 @@ def _as_string(column: str) -> str:
 
 
 def _fits_a_name(column: str) -> Check:
-    # As UTF-8, where an escape takes the place of one character with three.
+    # The length is in UTF-8 bytes; an escape replaces one character with three.
     value = _as_string(column)
     escaped = f"length({value}) - length(translate({value}, decode(unhex('{_ESCAPED_HEX}'), 'US-ASCII'), ''))"
-    most = MAX_NAME_BYTES - len(f"{column}=".encode()) - 2 * sum(char in _ESCAPED for char in column)
+    maximum = MAX_NAME_BYTES - len(f"{column}=".encode()) - 2 * sum(char in _ESCAPED for char in column)
     return Check(
         name=f"partition column {column}",
-        text=f"Spark names directories of at most {MAX_NAME_BYTES} bytes",
-        broken_if=f"coalesce(octet_length({value}) + 2 * ({escaped}) > {most}, false)",
+        text=f"Spark's directory names have at most {MAX_NAME_BYTES} bytes",
+        broken_if=f"coalesce(octet_length({value}) + 2 * ({escaped}) > {maximum}, false)",
     )
 
 
@@ -218,8 +219,8 @@ def _name(constraint: Constraint) -> str:
 def _null_conditions(
     path: str, sql: str, data_type: DataType, *, nullable: bool, depth: int
 ) -> list[tuple[str, str]]:
-    """(path, condition that is true when the place is null) for a value and everything in it."""
-    found = [] if nullable else [(path, f"{sql} IS NULL")]
+    """Pairs of a path and a condition that is true when it is null, for a value and its nested fields."""
+    conditions = [] if nullable else [(path, f"{sql} IS NULL")]
     item = f"x{depth}"
     if isinstance(data_type, StructType):
         for field in data_type:
@@ -230,8 +231,8 @@ def _null_conditions(
                 nullable=field.nullable,
                 depth=depth,
             )
-            # A field is null where its struct is; in arrays and maps it only counts where there is a struct.
-            found += [
+            # A field is null when its struct is null. In arrays and maps, null structs are not checked.
+            conditions += [
                 (name, f"({sql} IS NOT NULL AND {condition})" if depth else condition)
                 for name, condition in inner
             ]
@@ -239,7 +240,7 @@ def _null_conditions(
         inner = _null_conditions(
             f"{path}.element", item, data_type.element_type, nullable=data_type.contains_null, depth=depth + 1
         )
-        found += [
+        conditions += [
             (name, f"coalesce(exists({sql}, {item} -> {condition}), false)") for name, condition in inner
         ]
     elif isinstance(data_type, MapType):
@@ -251,8 +252,8 @@ def _null_conditions(
             inner = _null_conditions(
                 f"{path}.{side}", item, side_type, nullable=side_nullable, depth=depth + 1
             )
-            found += [
+            conditions += [
                 (name, f"coalesce(exists({function}({sql}), {item} -> {condition}), false)")
                 for name, condition in inner
             ]
-    return found
+    return conditions

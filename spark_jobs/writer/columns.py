@@ -1,4 +1,4 @@
-"""A DataFrame with exactly a table's columns, as native expressions."""
+"""Conversion of a DataFrame to exactly a table's columns, with native expressions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from delta_core.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType, DecimalType, StructType
-from spark_jobs.checked_numbers import plain_text
+from spark_jobs.checked_numbers import plain_string
 from spark_jobs.schema import to_spark, to_spark_type
 
 if TYPE_CHECKING:
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def quoted(name: str) -> str:
-    """A column's name as SQL text."""
+    """A column's name as a quoted SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def conform_columns(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The rows with the columns of `schema`, in its order, spelling and types; missing ones are null.
+    """The rows with the columns of `schema`, in its order, spelling and types. Missing columns are null.
 
-    The caller has checked that the schemas fit (`delta_core.dml.metadata_update.plan_metadata_update`), so no
-    cast here loses anything. Inside structs too, fields are matched by name.
+    The caller has checked the schemas (`delta_core.dml.metadata_update.plan_metadata_update`), so no cast
+    here loses data. Fields of structs are also matched by name.
     """
     from pyspark.sql import functions as fn
 
@@ -43,7 +43,7 @@ def conform_columns(frame: DataFrame, schema: StructType) -> DataFrame:
 
 
 def match_type(column: Column, source: object, target: object) -> Column:
-    """`column`, of the type `source`, with the type `target`; struct fields are found by name."""
+    """Cast `column` from the type `source` to the type `target`. Struct fields are matched by name."""
     from pyspark.sql import functions as fn
     from pyspark.sql import types as spark_types
 
@@ -73,10 +73,10 @@ def match_type(column: Column, source: object, target: object) -> Column:
 def with_partition_strings(
     frame: DataFrame, schema: StructType, partition_columns: Sequence[str]
 ) -> DataFrame:
-    """The partition columns as the text that the log will hold.
+    """The rows with partition columns as strings in the log's format.
 
-    Spark would write a timestamp in the session's time zone and a double in Java's notation; the
-    directory names are where the values are read from after the job, so they are spelled here.
+    The writer reads the values from the directory names after the job. Spark would write a timestamp in the
+    session's time zone and a double in Java's notation there, so the values are converted to strings here.
     """
     from pyspark.sql import functions as fn
 
@@ -94,34 +94,34 @@ def with_partition_strings(
 
 
 def partition_string(column: Column, data_type: DataType) -> Column:
-    """One partition value as text (PROTOCOL.md, "Partition Value Serialization"), null for null."""
+    """One partition value as a string (PROTOCOL.md, "Partition Value Serialization"); null for null."""
     from pyspark.sql import functions as fn
 
     if data_type == TIMESTAMP:
         return _utc_string(column)
     if data_type in (FLOAT, DOUBLE):
-        # One text for each value: the two zeros are equal, and so are all NaN.
+        # Equal values have the same string: the two zeros are equal, and all NaN are equal.
         return fn.when(column == fn.lit(0).cast(to_spark_type(data_type)), fn.lit("0.0")).otherwise(
             column.cast("string")
         )
-    return plain_text(column, data_type) if isinstance(data_type, DecimalType) else column.cast("string")
+    return plain_string(column, data_type) if isinstance(data_type, DecimalType) else column.cast("string")
 
 
 def _utc_string(column: Column) -> Column:
-    """`2013-01-31T08:00:00.000000Z`, computed from the instant, so that no session's time zone matters."""
+    """`2013-01-31T08:00:00.000000Z`, computed from the instant, independent of the session's time zone."""
     from pyspark.sql import functions as fn
 
     micros = fn.unix_micros(column)
     micros_per_day = fn.lit(86_400_000_000)
-    within = fn.pmod(micros, micros_per_day)
-    days = ((micros - within) / micros_per_day).cast("int")
-    seconds = (within - fn.pmod(within, fn.lit(1_000_000))) / fn.lit(1_000_000)
-    text = fn.format_string(
+    micros_of_day = fn.pmod(micros, micros_per_day)
+    days = ((micros - micros_of_day) / micros_per_day).cast("int")
+    seconds = (micros_of_day - fn.pmod(micros_of_day, fn.lit(1_000_000))) / fn.lit(1_000_000)
+    formatted = fn.format_string(
         "%sT%02d:%02d:%02d.%06dZ",
         fn.date_from_unix_date(days).cast("string"),
         fn.floor(seconds / 3600),
         fn.floor(fn.pmod(seconds, fn.lit(3600)) / 60),
         fn.floor(fn.pmod(seconds, fn.lit(60))),
-        fn.pmod(within, fn.lit(1_000_000)),
+        fn.pmod(micros_of_day, fn.lit(1_000_000)),
     )
-    return fn.when(column.isNotNull(), text)
+    return fn.when(column.isNotNull(), formatted)

@@ -1,4 +1,4 @@
-"""What `write` has committed, by table."""
+"""The newest commits of this process, by table."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _LAST: dict[str, int] = {}
 
 @public
 def last_commit(uri: str) -> int | None:
-    """The newest version that this process has committed to the table; None when it has not.
+    """The newest version that this process has committed to the table, or None.
 
-    That is what to read to see one's own writes, whatever others commit in between. No request.
+    Read at least this version to see your own writes. No request.
     """
     with _LOCK:
         return _LAST.get(canonical_table_uri(uri))
 
 
 def record_commit(uri: str, version: int) -> None:
-    """Note a version that was committed from here."""
+    """Record a version that this process has committed."""
     key = canonical_table_uri(uri)
     with _LOCK:
         _LAST[key] = max(version, _LAST.get(key, -1))

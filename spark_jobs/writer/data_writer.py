@@ -1,7 +1,7 @@
-"""Spark writes a DataFrame's rows into a directory of the job's own.
+"""Writing a DataFrame's rows with Spark into a separate directory per job.
 
-Jobs that share an output directory share its `_temporary`, and whoever ends first deletes the others'
-rows. The figures: docs/adr/2026-11-21-spark-write-path.md.
+Jobs with the same output directory share its `_temporary`, and the first job that ends deletes the rows of
+the others. For the design and its measurements, see docs/adr/2026-11-21-spark-write-path.md.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from spark_jobs.failures import ViolationToken, as_delta_error, violation
 from spark_jobs.reader.data_files import spark_root
 from spark_jobs.scoped_conf import scoped_conf
 from spark_jobs.writer.checks import Check
-from spark_jobs.writer.written_files import WrittenFile, in_directories_spelled_alike, written_files
+from spark_jobs.writer.written_files import WrittenFile, with_canonical_directories, written_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _log = logging.getLogger(__name__)
 
-_QUIET_LOOKS = 2
-_MOST_LOOKS = 20
-_SECONDS_BETWEEN_LOOKS = 0.25
+_EMPTY_LISTINGS = 2
+_MAX_LISTINGS = 20
+_SECONDS_BETWEEN_LISTINGS = 0.25
 
 WRITE_CONF = {
     # The default is INT96, which has no statistics and no order.
@@ -51,17 +51,18 @@ def write_files(
     checks: Sequence[Check] = (),
     token: ViolationToken | None = None,
 ) -> list[WrittenFile]:
-    """Write the rows below `<table>/<prefix>/` and list what is there.
+    """Write the rows below `<table>/<prefix>/` and list the written files.
+
+    After an error, the written files are deleted, unless this process is killed.
 
     Args:
-        frame: the rows, partition columns as text.
-        prefix: a directory that no other job writes to; it must not start with `_` or `.`.
-        checks, token: what `frame` was guarded with.
+        frame: the rows, with partition columns as strings.
+        prefix: a directory that no other job writes to. It must not start with `_` or `.`.
+        checks, token: the arguments of `with_checks` for `frame`.
 
     Raises:
-        ConstraintViolationError: a row broke a check.
+        ConstraintViolationError: a row violates a check.
         JobFailedError: Spark failed.
-        Nothing is left behind in either case, as far as this process lives to clean up.
     """
     spark = frame.sparkSession
     writer = (
@@ -78,9 +79,9 @@ def write_files(
         with scoped_conf(spark, WRITE_CONF):
             writer.parquet(f"{spark_root(store)}/{prefix}")
         files = written_files(store, prefix, partition_columns)
-        return in_directories_spelled_alike(store, prefix, files)
+        return with_canonical_directories(store, prefix, files)
     except BaseException as error:
-        # Tasks that still run would go on writing into what is deleted next.
+        # Running tasks would continue to write into the directory that is deleted next.
         with contextlib.suppress(Exception):
             spark.interruptTag(tag)
         discard_prefix(store, prefix, tasks_may_run=True)
@@ -99,30 +100,30 @@ def write_files(
 def discard_prefix(
     store: LogStore, prefix: str, *, tasks_may_run: bool = False, clock: Clock = SYSTEM_CLOCK
 ) -> None:
-    """Delete everything below the prefix; what cannot be deleted is left for vacuum, with a warning.
+    """Delete all files below the prefix. A failed deletion is logged, and the files are left for a vacuum.
 
-    Spark reports a failed or cancelled job while some of its tasks still run, and such a task makes its
-    directory again when it opens a file. With `tasks_may_run` the prefix is looked at again until it stays
-    away, for a few seconds at most.
+    Spark reports a failed or cancelled job while some tasks still run. Such a task creates its directory
+    again when it opens a file. With `tasks_may_run` the prefix is listed again until it stays empty, for a
+    few seconds at most.
     """
-    quiet = 0 if tasks_may_run else _QUIET_LOOKS
-    for _ in range(_MOST_LOOKS):
+    empty_listings = 0 if tasks_may_run else _EMPTY_LISTINGS
+    for _ in range(_MAX_LISTINGS):
         try:
             found = list(store.walk(prefix))
             for info in found:
                 store.delete(info.path)
         except DeltaError as error:
-            _log.warning("written files left behind", extra={"prefix": prefix, "error": str(error)})
+            _log.warning("Written files could not be deleted.", extra={"prefix": prefix, "error": str(error)})
             return
         existed = remove_empty_directories(store, prefix)
-        quiet = 0 if tasks_may_run and (found or existed) else quiet + 1
-        if quiet >= _QUIET_LOOKS:
+        empty_listings = 0 if tasks_may_run and (found or existed) else empty_listings + 1
+        if empty_listings >= _EMPTY_LISTINGS:
             return
-        clock.sleep(_SECONDS_BETWEEN_LOOKS)
+        clock.sleep(_SECONDS_BETWEEN_LISTINGS)
 
 
 def remove_empty_directories(store: LogStore, prefix: str) -> bool:
-    """Remove the directories that deleted files leave on a file system; one that holds a file stays.
+    """Remove empty directories below the prefix on a file system. A directory that contains a file stays.
 
     Returns:
         True when there was a directory.

@@ -1,4 +1,4 @@
-"""From a written Parquet file to what the log says about it."""
+"""The `add` actions of written Parquet files, from their footers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_jobs.writer.written_files import WrittenFile
 
 
 def describe_file(task: JsonObject) -> JsonObject:
-    """Row count and statistics of one file, from its footer. One small read.
+    """Read row count and statistics of one file from its footer. One small read.
 
     Args:
         task: `{table_uri, path, schema, partition_columns, configuration}`.
@@ -50,7 +50,7 @@ def describe_files(
     """The `add` actions of the files that a job wrote.
 
     Returns:
-        The actions, the number of rows in them, and the paths of files without rows, which get no action.
+        The actions, their total number of rows, and the paths of files without rows, which have no action.
     """
     common = {
         "table_uri": table_uri,

@@ -1,4 +1,4 @@
-"""`spark_jobs.write`: the rows of a DataFrame as one commit."""
+"""`spark_jobs.write`: write the rows of a DataFrame as one commit."""
 
 from __future__ import annotations
 
@@ -54,15 +54,16 @@ if TYPE_CHECKING:
 
 JOB_KIND = "write"
 FOOTER_READERS = 8
-"""Footers are read by this many threads: each is one small request, mostly waiting."""
+"""The number of threads that read footers. Each read is one small request, mostly waiting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
-    """What is written where; `spark_jobs.write` says what each part means.
+    """The parameters of a write; see `spark_jobs.write`.
 
     Attributes:
-        reads_table: the rows depend on the table's, so whatever is committed meanwhile is a conflict.
+        reads_table: whether the rows depend on the table's rows, so that every concurrent commit is a
+            conflict.
     """
 
     mode: CommitMode
@@ -99,39 +100,41 @@ def write(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> JobResult:
-    """Write a DataFrame's rows to a table as one commit; creates the table when there is none.
+    """Write a DataFrame's rows to a table as one commit. Creates the table when it does not exist.
 
-    Everything that can be refused is refused before a file is written: an extra column, a column of
-    another type, a partitioning that is not the table's. A column that the data lacks is null. Rows that
-    break a constraint fail the write while the files are written, and nothing of it is left.
+    An extra column, a column of another type, and another partitioning than the table's are refused before a
+    file is written. A missing column is null. Rows that violate a constraint fail the write while the files
+    are written; then the files are deleted.
 
     Args:
         df: the rows.
-        uri: the table.
+        uri: the table's URI or path.
         mode: `append`, `overwrite`, or `error` (the table must not exist).
-        partition_by: of a new table, or with `overwrite_schema`; otherwise it must be the table's.
-        replace_where: with `overwrite`: replace the rows for which this predicate is true. Every row of
-            `df` must satisfy it.
+        partition_by: the partition columns of a new table, or with `overwrite_schema`. Otherwise they must be
+            those of the table.
+        replace_where: with `overwrite`: replace the rows for which this predicate is true. Every row of `df`
+            must satisfy it.
         merge_schema: add columns that the table does not have.
-        overwrite_schema: with `overwrite`: replace the table's schema by the data's.
-        txn: (application id, version). When the table already has it, nothing is done and the result says
-            `already_applied`.
-        user_metadata: stored with the commit.
+        overwrite_schema: with `overwrite`: replace the table's schema with the data's.
+        txn: (application id, version). When the table already has this `txn`, nothing is written and the
+            result has `already_applied`.
+        user_metadata: the commit's `userMetadata`.
         configuration: table properties of a new table.
-        schema: what the rows must have, when that is more than the DataFrame says: column order, NOT NULL.
-            It becomes the schema of a new table.
-        constraints: (name, SQL predicate) pairs that every row must pass, besides the table's own; null
-            passes.
-        compression: of the Parquet files.
-        job_id: of the result; a new one when None.
+        schema: the required schema, when it has more than the DataFrame's: column order, NOT NULL. It becomes
+            the schema of a new table.
+        constraints: (name, SQL predicate) pairs that every row must pass, in addition to the table's
+            constraints; null passes.
+        compression: the compression codec of the Parquet files.
+        job_id: the job id of the result; None generates one.
 
     Returns:
         The result of a successful write.
 
     Raises:
-        SchemaMismatchError, ConstraintViolationError, ExpressionError: nothing is visible or left behind.
-        ConcurrentModificationError: another writer won; nothing is left behind.
-        CommitStateUnknownError: the files are kept, since a commit may name them.
+        SchemaMismatchError, ConstraintViolationError, ExpressionError: nothing was committed, and no written
+            file remains.
+        ConcurrentModificationError: another writer won, and no written file remains.
+        CommitStateUnknownError: the written files are kept, because a commit may refer to them.
         JobFailedError: Spark failed.
     """
     request = WriteRequest(
@@ -167,21 +170,21 @@ def write_to(
     gate: QualityGate | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> JobResult:
-    """`write` with the table looked up and progress told.
+    """`write` with a loaded snapshot and progress events.
 
-    `before_commit` may raise: then nothing is committed and the files are deleted. A `gate` sees the
-    staged files and decides which of their rows are committed.
+    `before_commit` may raise. Then nothing is committed and the written files are deleted. A `gate` validates
+    the staged files and decides which rows are committed.
     """
     started = clock.monotonic_seconds()
     known_at_ms = clock.now_ms()
     version_from = snapshot.version if snapshot is not None else None
     if must_create and snapshot is not None:
         raise ConfigurationError(
-            f"There is already a Delta table at {store.uri}.", fix="Use mode 'append' or 'overwrite'."
+            f"There is already a Delta table at {store.uri}.", fix="Use the mode 'append' or 'overwrite'."
         )
     if snapshot is not None:
         if already_applied(snapshot, request.properties.txn) is not None:
-            return _result(request, version_from, version_from, already=True)
+            return _result(request, version_from, version_from, was_applied=True)
         snapshot.require_writable(writer_kind=WriterKind.SPARK_ROWS)
     data_schema = _data_schema(df, request)
     change = plan_metadata_update(
@@ -193,13 +196,13 @@ def write_to(
     rejected = gate.rejected if gate is not None else None
     try:
         staged = _write_rows(df, store, change, request, predicate, reporter=reporter, rejected=rejected)
-        written = _audited(gate, staged)
+        written = _audit(gate, staged)
     finally:
         if rejected is not None:
             rejected.release()
     if written is None:
         discard_prefix(store, staged.prefix)
-        return _result(request, version_from, version_from, already=True)
+        return _result(request, version_from, version_from, was_applied=True)
     try:
         if before_commit is not None:
             before_commit()
@@ -241,7 +244,7 @@ def write_to(
             gate.retract()
         raise
     finally:
-        # The commit has deleted the files when, and only when, no version can name them.
+        # The commit deletes the written files if and only if no version can refer to them.
         remove_empty_directories(store, written.prefix)
     reporter.emit("commit.after", version=committed.version)
     return _committed_result(
@@ -249,8 +252,8 @@ def write_to(
     )
 
 
-def _audited(gate: QualityGate | None, staged: StagedFiles) -> StagedFiles | None:
-    """What the gate lets through; None when the load has been published by another try of it."""
+def _audit(gate: QualityGate | None, staged: StagedFiles) -> StagedFiles | None:
+    """The files that the gate accepts; None when another try has already published the load."""
     if gate is None:
         return staged
     try:
@@ -262,10 +265,10 @@ def _audited(gate: QualityGate | None, staged: StagedFiles) -> StagedFiles | Non
 
 
 def write_checks(change: MetadataUpdate, request: WriteRequest, predicate: Expression | None) -> list[Check]:
-    """Everything that each row must satisfy: the table's demands, the author's, the replaced range's.
+    """All checks of each row: of the table, of the requested schema and constraints, and of `replace_where`.
 
     Raises:
-        ExpressionError: a constraint does not parse or does not fit the schema.
+        ExpressionError: a constraint cannot be parsed or does not fit the schema.
     """
     checks = [
         *table_checks(change.schema, change.configuration),
@@ -292,7 +295,7 @@ def _write_rows(
 ) -> StagedFiles:
     checks = write_checks(change, request, predicate)
     token = ViolationToken()
-    # Spark would lay the files of two jobs with one prefix on top of each other; a retry is another job.
+    # With one prefix, files of two jobs would overwrite each other, so each try has a new prefix.
     prefix = str(uuid.uuid4())
     try:
         frame = conform_columns(df, change.schema)
@@ -326,7 +329,8 @@ def _write_rows(
         )
         for path in empty:
             store.delete(path)
-        # Spark's tasks do not flush what they write; a commit must not outlive its files in a power cut.
+        # Spark's tasks do not sync their files to disk. After a power cut, the commit must not refer to lost
+        # files.
         store.persist([file.path for file in files if file.path not in empty])
     except BaseException:
         discard_prefix(store, prefix)
@@ -347,7 +351,7 @@ def _write_rows(
 
 
 def _data_schema(df: DataFrame, request: WriteRequest) -> StructType:
-    """The schema that the written rows have: the one that the author demands, else the data's."""
+    """The schema of the written rows: the requested schema, or else the data's."""
     found = from_spark(df.schema)
     if request.schema is None:
         return found
@@ -356,13 +360,13 @@ def _data_schema(df: DataFrame, request: WriteRequest) -> StructType:
 
 
 def predicate_of(request: WriteRequest, schema: StructType) -> Expression | None:
-    """The rows that the request replaces; None when it does not say.
+    """The predicate for the rows that the request replaces; None without `replace_where`.
 
     Raises:
-        ExpressionError: the text does not parse or does not fit the schema.
+        ExpressionError: the predicate cannot be parsed or does not fit the schema.
     """
-    text = request.replace_where
-    return None if text is None else resolve(parse_predicate(text, schema), schema)
+    predicate = request.replace_where
+    return None if predicate is None else resolve(parse_predicate(predicate, schema), schema)
 
 
 def _snapshot(store: LogStore, clock: Clock) -> Snapshot | None:
@@ -381,7 +385,7 @@ def _mode(mode: str, replace_where: str | None) -> CommitMode:
         return CommitMode.OVERWRITE if mode == "overwrite" else CommitMode.APPEND
     if mode != "overwrite":
         raise ConfigurationError(
-            f"replace_where does not go with mode {mode!r}.", fix="Use mode='overwrite' with it."
+            f"replace_where cannot be combined with mode {mode!r}.", fix="Use mode='overwrite'."
         )
     return CommitMode.REPLACE_WHERE
 
@@ -394,8 +398,8 @@ def _transaction(txn: tuple[str, int] | SetTransaction | None, clock: Clock) -> 
             pass
         case _:
             raise ConfigurationError(
-                f"{txn!r} is no idempotency key.",
-                fix="Pass txn=('job', 9): an application id and a whole number.",
+                f"{txn!r} is not an idempotency key.",
+                fix="Pass an application id and an integer, such as txn=('job', 9).",
             )
     return SetTransaction(app_id=app_id, version=version, last_updated_ms=clock.now_ms())
 
@@ -409,7 +413,7 @@ def _committed_result(
     wall_seconds: float,
 ) -> JobResult:
     if committed.already_applied:
-        return _result(request, version_from, committed.version, already=True)
+        return _result(request, version_from, committed.version, was_applied=True)
     record_commit(store.uri, committed.version)
     metrics = committed.operation_metrics
     removed = metrics.get("numRemovedFiles")
@@ -434,7 +438,7 @@ def _result(
     version_from: int | None,
     version_to: int | None,
     *,
-    already: bool = False,
+    was_applied: bool = False,
     metrics: JobMetrics | None = None,
 ) -> JobResult:
     return JobResult(
@@ -443,7 +447,7 @@ def _result(
         status=JobStatus.SUCCEEDED,
         version_from=version_from,
         version_to=version_to,
-        commits=() if already or version_to is None else (version_to,),
-        already_applied=already,
+        commits=() if was_applied or version_to is None else (version_to,),
+        already_applied=was_applied,
         metrics=metrics or JobMetrics(),
     )

@@ -1,4 +1,4 @@
-"""The files that a job wrote, with the partition values that Spark's directories spell."""
+"""The files that a job wrote, with the partition values from Spark's directory names."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class WrittenFile:
     """One data file.
 
     Attributes:
-        path: relative to the table root.
-        partition_values: as the log holds them, by the columns' names in files.
+        path: the path relative to the table root.
+        partition_values: the values in the log's format, by the columns' names in files.
     """
 
     path: str
@@ -27,9 +27,9 @@ class WrittenFile:
 
 
 def written_files(store: LogStore, prefix: str, partition_columns: Sequence[str]) -> list[WrittenFile]:
-    """The data files below the prefix, in order; checksum files of the local file system are deleted.
+    """The data files below the prefix, sorted by path. Deletes checksum files of the local file system.
 
-    Readers ignore them, but vacuum, which deletes what the log does not name, would leave them for ever.
+    Readers ignore checksum files. A vacuum would never delete them, because their names start with a dot.
     """
     found = []
     for info in store.walk(prefix):
@@ -40,7 +40,9 @@ def written_files(store: LogStore, prefix: str, partition_columns: Sequence[str]
                     path=info.path,
                     size_bytes=info.size_bytes,
                     modified_ms=info.modified_ms,
-                    partition_values=_spelled_values(info.path.removeprefix(f"{prefix}/"), partition_columns),
+                    partition_values=_directory_values(
+                        info.path.removeprefix(f"{prefix}/"), partition_columns
+                    ),
                 )
             )
         elif name.startswith(".") and name.endswith(".crc"):
@@ -48,23 +50,23 @@ def written_files(store: LogStore, prefix: str, partition_columns: Sequence[str]
     return sorted(found, key=lambda file: file.path)
 
 
-def in_directories_spelled_alike(
+def with_canonical_directories(
     store: LogStore, prefix: str, files: Sequence[WrittenFile]
 ) -> list[WrittenFile]:
-    """The files where every directory has the name that `hive_directory` gives it.
+    """Rename the partition directories to the names of `hive_directory`, and return the files' new paths.
 
-    Spark leaves letters beyond ASCII as they are, and `_` at the start. Nothing else may write below the
-    prefix: for after the job, whose directories are renamed here.
+    Spark does not escape letters beyond ASCII and a leading `_`. Call this only after the job, because no
+    task may write below the prefix during the rename.
     """
-    placed: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for file in files:
         directory = os.path.dirname(file.path)
-        if directory not in placed:
-            names = (hive_directory(column, text) for column, text in file.partition_values.items())
-            placed[directory] = "/".join((prefix, *names))
-            _rename(store, directory, placed[directory])
+        if directory not in renamed:
+            names = (hive_directory(column, value) for column, value in file.partition_values.items())
+            renamed[directory] = "/".join((prefix, *names))
+            _rename(store, directory, renamed[directory])
     return [
-        replace(file, path=f"{placed[directory]}/{name}")
+        replace(file, path=f"{renamed[directory]}/{name}")
         for file in files
         for directory, name in [os.path.split(file.path)]
     ]
@@ -75,13 +77,13 @@ def _rename(store: LogStore, directory: str, new: str) -> None:
         return
     root = local_root(store)
     assert root is not None, "Spark writes to file systems"
-    # Unlike rename(), it makes the parents, and removes those that are empty then.
+    # Unlike rename(), renames() creates parent directories, and removes old ones that become empty.
     os.renames(root / directory, root / new)
 
 
-def _spelled_values(below_prefix: str, partition_columns: Sequence[str]) -> dict[str, str | None]:
+def _directory_values(below_prefix: str, partition_columns: Sequence[str]) -> dict[str, str | None]:
     values: dict[str, str | None] = {}
     for directory in below_prefix.split("/")[:-1]:
-        name, _, text = directory.partition("=")
-        values[unescape_hive(name)] = None if text == HIVE_NULL else unescape_hive(text)
+        name, _, value = directory.partition("=")
+        values[unescape_hive(name)] = None if value == HIVE_NULL else unescape_hive(value)
     return {column: values.get(column) for column in partition_columns}

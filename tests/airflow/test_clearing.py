@@ -104,7 +104,7 @@ def test_what_goes_on_where_the_table_says_cannot_be_applied_again() -> None:
 
 def test_another_answer_fails_the_task_for_good(airflow_connection: Path) -> None:
     operator = DeltaOptimizeOperator(task_id="t", table_uri="/t", on_clear="perhaps")
-    with pytest.raises(AirflowFailException, match="on_clear 'perhaps'"):
+    with pytest.raises(AirflowFailException, match="'perhaps' of on_clear"):
         operator.execute(Instance().context)
 
 

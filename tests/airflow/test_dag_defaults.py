@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk import DAG, RetryAction
 from airflow.sdk.exceptions import AirflowException
 
-from delta_airflow.dag_defaults import connection_param, default_args, tell_of_failure
+from delta_airflow.dag_defaults import connection_param, default_args, notify_of_failure
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
 from delta_airflow.retries import DeltaRetryPolicy
 from delta_core.errors import (
@@ -103,9 +103,9 @@ def page(context: Any) -> None:
 def test_who_is_named_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     context: Any = SimpleNamespace()
     Notifier.told.clear()
-    tell_of_failure(context)
+    notify_of_failure(context)
     assert Notifier.told == []
     for name, told in (("page", ("page", context)), ("Notifier", context)):
         monkeypatch.setenv("DELTAWARD_ON_FAILURE", f"{__name__}.{name}")
-        tell_of_failure(context)
+        notify_of_failure(context)
         assert Notifier.told[-1] == told

@@ -176,7 +176,7 @@ def test_a_function_gives_the_parameters_of_a_job(table: Path) -> None:
 def test_no_parameters_skip_the_task(table: Path) -> None:
     with pytest.raises(AirflowSkipException, match="nothing to do"):
         job(lambda: None, table, task_id="t").execute(Instance().context)
-    with pytest.raises(AirflowFailException, match="gave a list"):
+    with pytest.raises(AirflowFailException, match="returned a list"):
         job(lambda: ["x"], table, task_id="t").execute(Instance().context)
     assert PeerTable(table).version() == 1
 

@@ -233,7 +233,7 @@ def test_a_request_whose_sender_has_gone_is_not_carried_out(
     host.process.send_signal(signal.SIGCONT)
     assert connect(host).ask(request_for("pass", tmp_path)).startswith("started ")
     assert not marker.exists()
-    assert "nobody waits" in host.log_path.read_text()
+    assert "no longer waits" in host.log_path.read_text()
 
 
 def test_the_environment_of_a_connection_fits_a_host_of_this_checkout(

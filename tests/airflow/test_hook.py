@@ -39,7 +39,7 @@ def hook(monkeypatch: pytest.MonkeyPatch, *, password: str | None = None, **extr
 
 
 def test_a_connection_that_is_not_there_is_named_with_what_to_do() -> None:
-    with pytest.raises(ConfigurationError, match="no connection nowhere") as caught:
+    with pytest.raises(ConfigurationError, match="connection nowhere does not exist") as caught:
         _ = DeltawardHook("nowhere").settings
     assert "AIRFLOW_CONN_NOWHERE" in caught.value.fix
 

@@ -125,7 +125,7 @@ def test_a_table_that_is_not_there_fails_for_good(tmp_path: Path, airflow_connec
 
 
 def test_another_table_at_the_same_place_is_refused(table: Path) -> None:
-    with pytest.raises(AirflowFailException, match="not the one"):
+    with pytest.raises(AirflowFailException, match="not the table of this job"):
         DeltaCheckpointOperator(**arguments(table), table_id="someone-else").execute(context())
 
 

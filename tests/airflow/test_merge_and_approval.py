@@ -77,14 +77,14 @@ def test_a_merge_has_a_key_and_runs_where_the_connection_says(airflow_connection
     ("changes", "words"),
     [
         ({"matched": None, "not_matched": []}, "at least one clause"),
-        ({"matched": [{"action": "insert_all"}]}, r"matched\[0\] has the action 'insert_all'"),
+        ({"matched": [{"action": "insert_all"}]}, r"matched\[0\] has the unknown action 'insert_all'"),
         ({"not_matched": [{"action": "update_all"}]}, "insert, insert_all"),
         ({"not_matched_by_source": [{"action": "update_all"}]}, "update, delete"),
         ({"matched": [{"action": "update"}]}, "needs 'set'"),
         ({"matched": [{"action": "update", "set": {}}]}, "needs 'set'"),
         ({"matched": [{"action": "update", "set": {"a": 1}}]}, "needs 'set'"),
-        ({"not_matched": [{"action": "insert", "set": {"a": "1"}}]}, "has 'set'"),
-        ({"matched": [{"action": "delete", "when": "true"}]}, "has 'when'"),
+        ({"not_matched": [{"action": "insert", "set": {"a": "1"}}]}, "unknown keys: 'set'"),
+        ({"matched": [{"action": "delete", "when": "true"}]}, "unknown keys: 'when'"),
         ({"matched": [{"action": "delete", "condition": " "}]}, r"condition of the clause matched\[0\]"),
         ({"matched": [{"action": "delete"}, UPDATE]}, "never be applied"),
         ({"matched": [{"action": "update_all"}, {"action": "delete"}]}, "put it last"),
@@ -215,5 +215,5 @@ def test_a_long_text_is_cut_at_a_line_and_its_code_is_closed() -> None:
     lines = value["markdown"].splitlines()
     assert lines.count("```") == 1
     assert all(json.loads(line) for line in lines if line.startswith("{"))
-    assert lines[-1].startswith("The text is longer")
+    assert lines[-1].startswith("This report was cut")
     assert bounded_markdown("short") == ("short", False)

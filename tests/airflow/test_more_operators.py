@@ -224,7 +224,7 @@ def test_arguments_become_the_parameters_of_a_job(
             lambda: DeltaCloneOperator(
                 task_id="t", table_uri="/c", source_uri="/t", version=1, timestamp="2026-01-01"
             ),
-            "both are given",
+            "Both are given",
         ),
         (
             lambda: DeltaCloneOperator(task_id="t", table_uri="/c", source_uri="/t", allowed_root_uris=["x"]),
@@ -243,11 +243,11 @@ def test_arguments_become_the_parameters_of_a_job(
             lambda: DeltaConvertOperator(task_id="t", table_uri="/t", configuration={"a": None}),
             "configuration",
         ),
-        (lambda: DeltaPropertiesOperator(task_id="t", table_uri="/t"), "No property"),
+        (lambda: DeltaPropertiesOperator(task_id="t", table_uri="/t"), "no properties to set"),
         (lambda: DeltaFsckOperator(task_id="t", table_uri="/t", repair="perhaps"), "repair"),
         (
             lambda: DeltaFsckOperator(task_id="t", table_uri="/t", repair=True, allowed_root_uris=["/lake"]),
-            "own files alone",
+            "table's own root",
         ),
     ],
 )

@@ -135,7 +135,7 @@ def test_a_partition_of_a_mapped_column_is_found_by_its_name(table: Path) -> Non
     ("changes", "words"),
     [
         ({"partition": {"n": "1"}}, "no partition column n"),
-        ({"partition": {"day": "soon"}}, "no value of the partition column day"),
+        ({"partition": {"day": "soon"}}, "not a valid value of the partition column day"),
         ({"partition": {}}, "names no partition"),
         ({"partition": {"day": None}}, "partition"),
         ({"min_files": 0}, "min_files"),
@@ -165,14 +165,14 @@ def test_files_without_statistics_cannot_be_counted_by_rows(table: Path) -> None
 def test_a_look_at_an_unchanged_table_reads_nothing(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(table, "2026-01-01", 1)
     condition = PartitionCondition(table.as_uri(), {"day": "2026-01-02"})
-    assert condition.look() is None
+    assert condition.check() is None
 
     def read(*_: object, **__: object) -> None:
         raise AssertionError("nothing is to be read")
 
     monkeypatch.setattr(Snapshot, "load", read)
     monkeypatch.setattr(type(condition.store), "read", read)
-    assert condition.look() is None
+    assert condition.check() is None
 
 
 # ------------------------------------------------------------ freshness
@@ -233,9 +233,9 @@ def test_times_in_commits_count_where_the_table_has_them(table: Path) -> None:
 def test_what_was_fresh_once_is_asked_anew_by_a_clock(table: Path) -> None:
     add(table, "2026-01-01", 1)
     clock = ManualClock(int(time.time() * 1000))
-    assert FreshnessCondition(table.as_uri(), 60, clock=clock).look() is not None
+    assert FreshnessCondition(table.as_uri(), 60, clock=clock).check() is not None
     clock.advance(3600)
-    assert FreshnessCondition(table.as_uri(), 60, clock=clock).look() is None
+    assert FreshnessCondition(table.as_uri(), 60, clock=clock).check() is None
 
 
 @pytest.mark.parametrize("minutes", ["", "None", "x", -1])

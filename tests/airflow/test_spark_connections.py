@@ -379,9 +379,9 @@ def test_an_operator_that_runs_inline_by_itself_goes_to_its_spark_connection(
     ("arguments", "message"),
     [
         ({"spark_conn_id": "company", "runner": "inline"}, "inline contradicts the connection company"),
-        ({"spark_conn_id": "nowhere"}, "no connection nowhere"),
+        ({"spark_conn_id": "nowhere"}, "connection nowhere does not exist"),
         ({"spark_conn_id": "deltaward_default"}, "is of type deltaward"),
-        ({"executor_memory": "1g"}, "inline has no Spark"),
+        ({"executor_memory": "1g"}, "inline does not use Spark"),
         ({"spark_conn_id": "company", "deploy_mode": "cluster"}, "Use client mode"),
         ({"spark_conn_id": "company", "deploy_mode": "there"}, "deploy_mode is not valid"),
         ({"spark_conn_id": "company", "executor_cores": "two"}, "executor_cores is not valid"),
@@ -394,11 +394,11 @@ def test_an_operator_that_runs_inline_by_itself_goes_to_its_spark_connection(
         ({"spark_conn_id": "company", "spark_conf": {"spark.app.name": "x"}}, "argument name"),
         ({"spark_conn_id": "company", "spark_conf": {"spark.yarn.queue": "x"}}, "argument yarn_queue"),
         ({"spark_conn_id": "company", "spark_conf": {"spark.submit.deployMode": "x"}}, "deploy_mode"),
-        ({"spark_conn_id": "company", "spark_conf": {"spark.sql.ansi.enabled": False}}, "same everywhere"),
+        ({"spark_conn_id": "company", "spark_conf": {"spark.sql.ansi.enabled": False}}, "same meaning everywhere"),
         ({"spark_conn_id": "company", "spark_conf": {"spark.a": None}}, "'spark.a' in the argument"),
         ({"spark_conn_id": "company", "spark_conf": {"spark.a": ["x"]}}, "'spark.a' in the argument"),
         ({"spark_conn_id": "company", "spark_conf": "[1]"}, "spark_conf is not valid"),
-        ({"spark_conn_id": "company", "env_vars": {"DELTAWARD_STORAGE_OPTIONS": "{}"}}, "the driver's own"),
+        ({"spark_conn_id": "company", "env_vars": {"DELTAWARD_STORAGE_OPTIONS": "{}"}}, "reserved for the driver"),
     ],
 )
 def test_what_cannot_be_done_fails_the_task_with_what_to_do(
@@ -414,10 +414,10 @@ def test_what_cannot_be_done_fails_the_task_with_what_to_do(
 @pytest.mark.parametrize(
     ("connection", "message"),
     [
-        ({"conn_type": "spark"}, "names no master"),
+        ({"conn_type": "spark"}, "has no master"),
         ({"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}, "Use client mode"),
         ({"conn_type": "spark", "host": "yarn", "extra": {"spark.submit.deployMode": "cluster"}}, "client"),
-        ({"conn_type": "spark", "host": "yarn", "extra": {"keytab": CANARY[:5]}}, "not base64"),
+        ({"conn_type": "spark", "host": "yarn", "extra": {"keytab": CANARY[:5]}}, "not valid base64"),
         ({"conn_type": "spark", "host": "yarn", "extra": {"conf": [CANARY]}}, "extra conf of the connection"),
         ({"conn_type": "spark", "host": "yarn", "extra": {"spark-home": "/x"}}, "spark-home"),
         ({"conn_type": "spark", "host": "yarn", "extra": {"num-executors": "x"}}, "extra of the connection"),

@@ -240,7 +240,7 @@ def test_a_secret_that_a_connect_servers_pages_would_show_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     company(monkeypatch, **CONNECT, extra={"spark.hadoop.fs.azure.account.key.a": CANARY})
-    with pytest.raises(ConfigurationError, match="pages would show it") as caught:
+    with pytest.raises(ConfigurationError, match="Connect server would show it") as caught:
         command(tmp_path, spark_conn_id="company")
     assert CANARY not in str(caught.value)
     company(monkeypatch, **CONNECT, extra={"spark.hadoop.fs.s3a.secret.key": CANARY})

@@ -135,7 +135,7 @@ def test_no_answer_in_time_is_a_rejection(seen: dict[str, Any]) -> None:
     assert (run["state"], run["outcome"]) == ("failed", "rejected")
     assert run["tasks"]["restore"] == "skipped"
     assert run["asked"][0]["hours"] == 3
-    assert "Rejected as nobody answered in 3 hours." in run["log"]
+    assert "Rejected because of no answer within 3 hours." in run["log"]
     assert PeerTable(str(run["table"])).version() == 2
 
 
@@ -162,7 +162,7 @@ def test_nobody_is_asked_for_what_cannot_be_done(seen: dict[str, Any]) -> None:
     assert run["state"] == "failed"
     assert (run["tasks"]["apply"], run["tasks"]["restore"]) == ("failed", "upstream_failed")
     assert run["asked"] == []
-    assert "1 data files of version 1 are gone" in run["log"]
+    assert "1 data files of version 1 are missing" in run["log"]
 
 
 def test_asking_nobody_needs_the_deployments_leave(seen: dict[str, Any]) -> None:
@@ -176,6 +176,6 @@ def test_asking_nobody_needs_the_deployments_leave(seen: dict[str, Any]) -> None
 def test_nobody_is_asked_where_the_deployment_allows_it(seen: dict[str, Any]) -> None:
     allowed = seen["waived"]
     assert (allowed["state"], allowed["asked"]) == ("success", [])
-    assert allowed["result"]["approver"] == "nobody (approval waived)"
+    assert allowed["result"]["approver"] == "no person (approval waived)"
     (latest,) = PeerTable(str(allowed["table"])).history(1)
-    assert json.loads(latest["userMetadata"])["approver"] == "nobody (approval waived)"
+    assert json.loads(latest["userMetadata"])["approver"] == "no person (approval waived)"

@@ -94,7 +94,7 @@ def test_a_store_that_ignores_preconditions_is_refused(tmp_path: Path) -> None:
     forget_probes()
     with unsafe_s3_place(tmp_path) as unsafe:
         uri = unsafe.new_table()
-        with pytest.raises(UnsafeStoreError, match="lets two writers create"):
+        with pytest.raises(UnsafeStoreError, match="allows two writers to create"):
             write_deltalake(uri, pa.table({"id": [1]}), storage_options=dict(unsafe.options))
         store = open_store(uri, storage_options=unsafe.options)
         assert store.list_directory("_delta_log") == []

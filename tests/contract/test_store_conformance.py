@@ -78,7 +78,7 @@ def test_an_honest_store_is_certified(place: Place, tmp_path: Path) -> None:
     assert list(above.walk()) == []
     store = without_cache(above)
     # A directory that the URL names, and that was made for it, may stay; it is empty.
-    assert not isinstance(store, WebHdfsLogStore) or set(store.leftovers()) <= {"below"}
+    assert not isinstance(store, WebHdfsLogStore) or set(store.unlisted_paths()) <= {"below"}
     if place.name == "local":
         assert not Path(place.base, "below").exists()
 
@@ -93,7 +93,7 @@ def test_a_server_that_ignores_preconditions_fails_readably(tmp_path: Path) -> N
     shown = answer.stdout
     assert "A name is created once: FAILED" in shown
     assert "problem: The store of 's3://tables/below/deltaward-conformance-" in shown
-    assert "cause:   It ignores the precondition of create-only writes" in shown
+    assert "cause:   The store ignores the precondition of create-only writes" in shown
     assert "fix:     Use a store that honours If-None-Match" in shown
     assert shown.rstrip().endswith("NOT SAFE for concurrent writers; fails: preconditions")
     assert left == []

@@ -12,7 +12,7 @@ from deltalake import DeltaTable as PeerTable
 
 from delta_core.dml.write import write_deltalake
 from delta_core.table import DeltaTable
-from delta_core.transaction.in_commit_time import PROVENANCE
+from delta_core.transaction.in_commit_time import ENABLEMENT_PROPERTIES
 from tests.support.delta_spark import by_delta_spark
 
 ENABLE = "delta.enableInCommitTimestamps"
@@ -67,7 +67,7 @@ def test_delta_spark_goes_on_and_agrees(tmp_path: Path, case: str) -> None:
     last = max(times)
     write_deltalake(root, rows(200), mode="append")
     table = DeltaTable(root)
-    since = int(table.metadata().configuration[PROVENANCE[0]])
+    since = int(table.metadata().configuration[ENABLEMENT_PROPERTIES[0]])
     newest = {entry.version: entry.timestamp_ms for entry in table.history()}
     assert newest[last + 1] > times[last]
     assert all(newest[a] < newest[b] for a, b in pairwise(range(since, last + 2)))

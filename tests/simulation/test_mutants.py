@@ -100,7 +100,7 @@ def every_error_is_a_refusal() -> Iterator[None]:
 @contextmanager
 def guard_is_blind() -> Iterator[None]:
     with (
-        mock.patch.object(LogTailGuard, "look", return_value=None),
+        mock.patch.object(LogTailGuard, "check", return_value=None),
         mock.patch.object(LogTailGuard, "after_put", return_value=None),
     ):
         yield

@@ -53,21 +53,21 @@ def settles_whatever_the_winner_did() -> AbstractContextManager[Any]:
 
 def leaves_it_to_the_winner() -> AbstractContextManager[Any]:
     """Where a winner took rows of a file, nothing is taken from it any more."""
-    return mock.patch.object(deletion_vector_merger._Joined, "is_done", property(lambda self: True))
+    return mock.patch.object(deletion_vector_merger._MergedFile, "is_done", property(lambda self: True))
 
 
 def moves_rows_that_are_gone() -> AbstractContextManager[Any]:
     """An update does not notice that a winner has taken rows which it brings again."""
 
-    def join(*args: Any) -> Any:
-        return replace(original(*args), twice=0)
+    def merge(*args: Any) -> Any:
+        return replace(original(*args), deleted_twice=0)
 
-    original = deletion_vector_merger._join
-    return mock.patch.object(deletion_vector_merger, "_join", join)
+    original = deletion_vector_merger._merge
+    return mock.patch.object(deletion_vector_merger, "_merge", merge)
 
 
 def numbers_files_anew() -> AbstractContextManager[Any]:
-    original = RowIds._numbered
+    original = RowIds._with_row_ids
 
     def numbered(self: RowIds, actions: Any, version: int) -> Any:
         bare = [
@@ -76,7 +76,7 @@ def numbers_files_anew() -> AbstractContextManager[Any]:
         ]
         return original(self, bare, version)
 
-    return mock.patch.object(RowIds, "_numbered", numbered)
+    return mock.patch.object(RowIds, "_with_row_ids", numbered)
 
 
 def lets_metadata_pass() -> AbstractContextManager[Any]:

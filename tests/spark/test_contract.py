@@ -126,7 +126,7 @@ def test_broken_rules_are_counted_with_some_rows_of_each(spark: SparkSession, tm
     ]
     assert found[0]["rows"][0] == {"id": 100, "kind": "secret-100", "value": 1.0}
     assert found[2]["rows"] == [{"id": "5", "kind": "secret-type", "value": "soon"}]
-    for words in ("7 rows break 'small'", "1 row breaks 'TYPE value'", "secret-type", "soon"):
+    for words in ("7 rows violate 'small'", "1 row violates 'TYPE value'", "secret-type", "soon"):
         assert words in result.error.message
     assert files_below(tmp_path / "t") == set()
 

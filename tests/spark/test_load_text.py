@@ -260,9 +260,9 @@ def test_exact_numbers_in_structs_and_lists(spark: SparkSession, tmp_path: Path)
     [
         ('{"id": 1}\n{"ID": 2}\n', "case"),
         ('{"s": {"id": 1}}\n{"s": {"Id": 2}}\n', "case"),
-        ('{"id": "a"}\n{"id": "caf\u00e9"}\n'.encode("latin-1"), "not one JSON object"),
-        ('{"id": 1}\n{"id": 01.5}\n', "not one JSON object"),
-        ('{"id": 1}\n{"id": 1.5.5}\n', "not one JSON object"),
+        ('{"id": "a"}\n{"id": "caf\u00e9"}\n'.encode("latin-1"), "not exactly one JSON object"),
+        ('{"id": 1}\n{"id": 01.5}\n', "not exactly one JSON object"),
+        ('{"id": 1}\n{"id": 1.5.5}\n', "not exactly one JSON object"),
     ],
     ids=["case", "case in an object", "latin-1", "zero before", "two points"],
 )

@@ -334,9 +334,9 @@ def test_a_file_that_spark_calls_otherwise_stops_the_merge(
 ) -> None:
     monkeypatch.setattr(target_module, "encode_as_java", lambda text: f"{text}?")
     error = refused(
-        JobFailedError, "none of the table's files", table, lambda: upsert(table, updates(spark, (3, "new")))
+        JobFailedError, "not a file of the table", table, lambda: upsert(table, updates(spark, (3, "new")))
     )
-    assert "nothing was written" in error.fix
+    assert "Nothing was written" in error.fix
 
 
 @pytest.mark.slow

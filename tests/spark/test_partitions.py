@@ -154,8 +154,8 @@ def test_a_text_that_spark_can_name_no_directory_by_is_refused(
     [
         (b"x" * 254, "at most 255 bytes"),
         (b"__HIVE_DEFAULT_PARTITION__", "<>"),
-        (b"\xff\xfe", "in UTF-8, without NUL"),
-        (b"a\0b", "in UTF-8, without NUL"),
+        (b"\xff\xfe", "UTF-8 without NUL"),
+        (b"a\0b", "UTF-8 without NUL"),
     ],
 )
 def test_binary_partitions_are_named_like_texts(

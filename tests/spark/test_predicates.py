@@ -185,7 +185,7 @@ def test_what_has_no_value_fails(spark: SparkSession, tmp_path: Path, session: s
             expression = parse_value(text, SCHEMA)
             with pytest.raises(ExpressionError):
                 evaluate(expression, DATA)
-            with pytest.raises(Exception, match="has no value for a row"):
+            with pytest.raises(Exception, match="has no result for a row"):
                 frame.where(to_column(expression, SCHEMA)).collect()
 
 

@@ -57,7 +57,7 @@ def test_every_kind_of_bad_row_goes_to_quarantine(
     assert '"soon"' in rows["N2"]["_quarantine_raw"]
     assert rows["N2"]["month"] == 2
     assert rows["N3"]["_quarantine_raw"] is None
-    assert rows["N4"]["_quarantine_reason"] == "breaks a month"
+    assert rows["N4"]["_quarantine_reason"] == "violates a month"
 
 
 def test_they_count_for_the_thresholds(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.spreading import one_row_each
+from spark_jobs.spreading import one_row_per_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +28,7 @@ def test_every_row_has_a_partition_of_its_own(
     frame = spark.createDataFrame([(index,) for index in range(count)], "i int")
     if not has_method:
         _without_the_method(monkeypatch, frame)
-    rows = one_row_each(frame, count, "i").selectExpr("i", "spark_partition_id() AS p").collect()
+    rows = one_row_per_partition(frame, count, "i").selectExpr("i", "spark_partition_id() AS p").collect()
     assert sorted(row["i"] for row in rows) == list(range(count))
     assert len({row["p"] for row in rows}) == count
 
@@ -36,5 +36,5 @@ def test_every_row_has_a_partition_of_its_own(
 def test_waves_that_do_not_begin_at_nought(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = spark.createDataFrame([(index,) for index in range(30, 36)], "i int")
     _without_the_method(monkeypatch, frame)
-    rows = one_row_each(frame, 6, "i").selectExpr("spark_partition_id() AS p").collect()
+    rows = one_row_per_partition(frame, 6, "i").selectExpr("spark_partition_id() AS p").collect()
     assert len({row["p"] for row in rows}) == 6

@@ -55,7 +55,7 @@ _RIGHT: Mapping[str, Any] = {
     "keys": ["mine"],
     "operation": "MINE",
     "operation_parameters": {},
-    "surface": WriterKind.COMMIT,
+    "writer_kind": WriterKind.COMMIT,
     "name": "id",
     "position": delta_core.First(),
     "properties": {"mine": "1"},

@@ -25,55 +25,81 @@ _NAMES_THERE = {
     "vectors": "deletion-vectors",
     "widening": "type-widening",
 }
-"""What a feature of the tables that we write is called among those that delta-spark wrote, if otherwise."""
+"""The names of features in the results for tables of delta-spark, where they differ."""
+
+_SHOWN = {
+    "vectors": "deletion-vectors",
+    "delete by vectors": "delete with deletion vectors",
+    "number the rows": "enable row tracking",
+}
+"""The page's words for features and steps of the results, where they differ."""
 
 _INTRODUCTION = """\
-# Which engines read our tables, and whose we read
+# Interoperability with other engines
 
-Made by `python -m tests.support.interop_page` of what was measured: `make soak-written-tables`
-(`benchmarks/results/soak-written-tables.json`), `make soak-read-features` (`soak-read-features.json`) and
-`make soak-maintained-tables` (`soak-maintained-tables.json`).
+This page shows which engines read the tables of Deltaward, and which tables of other engines Deltaward reads.
+`python -m tests.support.interop_page` generates it from the results in `benchmarks/results/` of these soaks:
+`make soak-written-tables` (`soak-written-tables.json`), `make soak-read-features` (`soak-read-features.json`)
+and `make soak-maintained-tables` (`soak-maintained-tables.json`).
 
-**{tables} tables that we wrote**, {operations} random operations in all, {versions} versions: each feature
-alone, and sets of features in which {pairs} of {possible} possible pairs come up. A peer that reads a version
-has to give the rows of a model that knows nothing of Delta; {failed} tables were read otherwise by anybody.
-The change feed is compared with delta-spark's, over {changes} versions. To go on, a peer got a copy with a
-checkpoint of ours and no commit before it, appended rows and deleted some, and we read what it left; the rows
-that it had not touched still had their row ids.
+**Deltaward wrote {tables} tables** with {operations} random operations in {versions} versions. There is one
+table for each feature alone, and tables with sets of features, which cover {pairs} of {possible} possible
+pairs. Each version that a peer read was compared with the rows of a model that does not use Delta. The number
+of tables with wrong rows: {failed}. The change feed was compared with delta-spark's over {changes} versions.
+
+Then each peer got a copy of the table with a checkpoint of Deltaward and without older commits. It appended
+rows and deleted some. Deltaward read the result, and unchanged rows had to keep their row ids.
 
 """
 
 _LEGEND = """
-A number is of tables, alone and in sets: **12** is all of the 12 that have the feature; 8 / 12 is 8 of them,
-and the rest have some other feature, too, that the peer says it does not do. A dash is none. *Read* is every
-version of the table. *Alone* is what the peer did with the table that has nothing but this feature; its
-words, where it refused, are below. *We read its own* is of the tables that delta-spark wrote.
+The numbers count tables, with the feature alone or in a set. **12** means all of the 12 tables with the
+feature. 8 / 12 means 8 of them: each of the others also has a feature that the peer does not support. A dash
+means no table.
+
+- *Read*: the peer read every version of the table.
+- *Alone*: the peer's result for the table that has only this feature. The numbers in parentheses refer to the
+  peer's error messages below.
+- *Changes*: the change feed was compared.
+- *Appended*: the peer appended and deleted rows.
+- *Deltaward reads tables of delta-spark*: the number of tables that delta-spark wrote with the feature.
 """
 
 
 _MAINTAINED = """
 ## Maintained by peers
 
-Of {tables} tables that we wrote, each feature alone and sets of four, each peer got a copy and did these
-steps to it, one after another. After each we read the rows of the model, with the row ids that they had, and
-at the end we appended, compacted and wrote a checkpoint; {failed} tables were read otherwise. A number is of
-tables: 3 / 12 is 3 where the peer did it, and 9 where it said that it does not do a feature of the table or
-failed by a known fault of its own (deltalake cannot write a negative decimal of a partition). A step that
-makes no sense (an update of an append-only table) is not counted.
+For {tables} tables of Deltaward, with each feature alone and with sets of four, each peer got a copy and ran
+these steps, one after another. After each step Deltaward read the table, and rows and row ids had to be those
+of the model. At the end Deltaward appended, compacted and wrote a checkpoint. The number of tables with wrong
+rows: {failed}.
 
-Directories of partitions have names in printable ASCII, whatever the values (`p=%C3%BC`): peers compare texts
-of paths, and spell other letters each in its own way. Tables may have such letters in their directories
-already, written by others or converted where they lay. There whatever deltalake rewrites, by `delete`,
-`update`, `merge`, compaction or overwriting, stays beside the new rows for every reader but us, until a
-checkpoint of ours: `create_checkpoint()`, and only then a vacuum. delta-spark's VACUUM takes live files of
-those that deltalake wrote. Neither can rewrite a partition whose directory would have a name of more than 255
-bytes. deltalake reads no change data of partitions whose directories have a `%`, in its own tables, too.
+The numbers count tables. 3 / 12 means that the peer ran the step on 3 tables. On the other 9 tables it
+reported an unsupported feature, or failed because of a known bug (deltalake cannot write a negative decimal
+as a partition value). A step that is not possible for a table, such as an update of an append-only table, is
+not counted.
+
+## Partition directories with other letters than ASCII
+
+Deltaward names partition directories in printable ASCII for all values (`p=%C3%BC`). The reason is that peers
+compare paths as strings, and each peer escapes other letters in its own way. Tables of other writers and
+converted tables may have directories with such letters. For these tables:
+
+- A rewrite by deltalake (`delete`, `update`, `merge`, compaction or overwriting) leaves the old rows in the
+  table beside the new rows, for every reader except Deltaward. Write a checkpoint with `create_checkpoint()`
+  to repair this, and run vacuum only afterwards.
+- delta-spark's VACUUM deletes live files that deltalake wrote.
+- Neither peer can rewrite a partition whose directory name would be longer than 255 bytes.
+
+deltalake reads no change data of partitions whose directories contain a `%`, also in its own tables.
+
+## Steps of peers
 
 """
 
 
 def page(written: Mapping[str, Any], read: Mapping[str, Any], maintained: Mapping[str, Any]) -> str:
-    """The page, of the three results."""
+    """The page for the three results."""
     good = [table for table in written["tables"] if "error" not in table]
     words = _Words()
     text = _INTRODUCTION.format(
@@ -82,20 +108,20 @@ def page(written: Mapping[str, Any], read: Mapping[str, Any], maintained: Mappin
         versions=f"{written['versions']:,}",
         pairs=written["pairs_covered"],
         possible=written["pairs_possible"],
-        failed=written["failed"] or "no",
+        failed=written["failed"],
         changes=f"{written['change_versions_equal']:,}",
     )
     if "note" in written:
         text += f"Of {written['planned']} planned tables: {written['note']}.\n\n"
     heads = [f"{peer}: {what}" for peer in _READERS for what in ("read", "alone")]
     heads.append("delta-spark: changes")
-    heads += [f"{peer}: went on" for peer in _WRITERS]
-    heads.append("we read delta-spark's own")
+    heads += [f"{peer}: appended" for peer in _WRITERS]
+    heads.append("Deltaward reads tables of delta-spark")
     text += _row(["feature", *heads]) + _row(["---"] * (len(heads) + 1))
     for feature in sorted({name for table in good for name in table["features"]}):
         having = [table for table in good if feature in table["features"]]
         (alone,) = [table for table in having if table["features"] == [feature]] or [None]
-        cells = [feature]
+        cells = [_SHOWN.get(feature, feature)]
         for peer in _READERS:
             whole = [table for table in having if _reads_all(table, peer)]
             cells += [_share(len(whole), len(having)), _alone(alone, peer, words)]
@@ -109,24 +135,24 @@ def page(written: Mapping[str, Any], read: Mapping[str, Any], maintained: Mappin
     text += _LEGEND + words.listed() + _maintained(maintained)
     closed = written["not_written"]
     if closed:
-        text += "\n## Not written by the Arrow writer\n\n"
+        text += "\n## Features that the Arrow writer does not write\n\n"
         text += "".join(f"- {name}: {why}\n" for name, why in sorted(closed.items()))
     return text
 
 
 def _maintained(found: Mapping[str, Any]) -> str:
-    text = _MAINTAINED.format(tables=found["tables_maintained"], failed=found["failed"] or "no")
+    text = _MAINTAINED.format(tables=found["tables_maintained"], failed=found["failed"])
     text += _row(["peer", "step", "tables"]) + _row(["---"] * 3)
     for peer in sorted(found["steps_done"]):
         done, refused = found["steps_done"][peer], found["steps_refused"][peer]
         for step in dict.fromkeys([*done, *refused]):
             some = done.get(step, 0)
-            text += _row([peer, step, _share(some, some + refused.get(step, 0))])
+            text += _row([peer, _SHOWN.get(step, step), _share(some, some + refused.get(step, 0))])
     return text
 
 
 class _Words:
-    """What peers say of their limits, each with a number."""
+    """The peers' error messages, each with a number."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -138,7 +164,7 @@ class _Words:
         if not self._numbers:
             return ""
         lines = (f"{number}. {words}\n" for words, number in self._numbers.items())
-        return "\n## What peers say\n\n" + "".join(lines)
+        return "\n## Error messages of peers\n\n" + "".join(lines)
 
 
 def _alone(table: Mapping[str, Any] | None, peer: str, words: _Words) -> str:
@@ -147,7 +173,7 @@ def _alone(table: Mapping[str, Any] | None, peer: str, words: _Words) -> str:
     found = table["reads"][peer]
     if not found["refused"]:
         return "yes"
-    # What kind of error DuckDB calls it says nothing of what it lacks.
+    # DuckDB's kind of error does not show which feature it lacks.
     said = sorted(f"{peer}: {re.sub('^[A-Z][a-z ]+ Error: ', '', text)}" for text in found["refused"])
     marks = ", ".join(str(words.number(text)) for text in said)
     return (

@@ -1,1 +1,1 @@
-"""What rows go through between a caller and a file, a step each; see `delta_core.data.row_pipeline`."""
+"""The steps between a caller's rows and a file; see `delta_core.data.row_pipeline`."""

@@ -1,7 +1,7 @@
-"""A caller's columns as the table's: order, names, types; which of them were not given.
+"""Conversion of a caller's columns to the table's order, names and types.
 
-Variants come as the struct of their two byte strings, whatever the order and width of these; that the bytes
-are variants is checked here, since no later step looks into them.
+Variants are structs of two byte strings, in any order and width. This step checks that the bytes are valid
+variants, since no later step reads them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from delta_core.schema.variant_parts import has_variants, schema_in_parts
 from delta_core.variants.validation import first_malformed
 
 RowOf: TypeAlias = Callable[[int], int]
-"""The row of a value."""
+"""A function from the index of a value to the index of its row."""
 
 
 class AlignStep:
-    """The first step.
+    """The first step: aligns columns with the table's schema and records which were not given.
 
     Raises (from `apply`):
-        SchemaMismatchError: the data does not fit the schema, or holds values for an identity column that
-            takes none from callers.
-        ConstraintViolationError: nulls where none may be, or bytes that are no variant.
+        SchemaMismatchError: the data does not fit the schema, or has values for an identity column that
+            accepts none from callers.
+        ConstraintViolationError: a required value is null, or the bytes of a variant are not valid.
     """
 
     columns_needed: frozenset[str] = frozenset()
@@ -42,11 +42,11 @@ class AlignStep:
         self._schema = schema_in_parts(plan.schema) if plan.has_variants else plan.schema
 
     def apply(self, batch: RowBatch) -> RowBatch:
-        """Rows with the caller's columns as rows with the table's."""
+        """Convert rows with the caller's columns to rows with the table's columns."""
         given = {name.casefold() for name in batch.columns.schema.names}
         absent = frozenset(name for name in self._plan.schema.names if name.casefold() not in given)
         self._refuse_identity_values(absent)
-        # Null for now; a step that fills the column comes later, and only then nulls are counted.
+        # Null for now: a later step fills the column, and nulls are counted only after it.
         filled = absent & self._plan.filled_columns
         aligned = conform(
             _nullable(self._schema, filled) if filled else self._schema,
@@ -61,9 +61,9 @@ class AlignStep:
         for item in self._plan.identity:
             if item.name not in absent and not item.allow_explicit_insert:
                 raise SchemaMismatchError(
-                    f"Values for the identity column {item.name} cannot be given",
-                    cause="The table generates them always (delta.identity.allowExplicitInsert is false)",
-                    fix="Leave the column out of the data",
+                    f"Values for the identity column {item.name} are not allowed.",
+                    cause="The table always generates them (delta.identity.allowExplicitInsert is false).",
+                    fix="Remove the column from the data.",
                 )
 
 
@@ -74,19 +74,19 @@ def _nullable(schema: StructType, names: frozenset[str]) -> StructType:
 def _check_variants(schema: StructType, columns: Columns) -> None:
     for field in schema:
         for part, row_of in _variants_in(columns.column(field.name), field.data_type, 0):
-            found = first_malformed(part)
-            if found is not None:
-                number, problem = found
+            malformed = first_malformed(part)
+            if malformed is not None:
+                number, problem = malformed
                 raise ConstraintViolationError(
-                    f"Column {field.name} holds bytes that are not a variant",
+                    f"Column {field.name} contains bytes that are not a variant.",
                     cause=f"For example in row {row_of(number)} of {columns.num_rows}: {problem}",
-                    fix="Encode the values as variants (the Variant binary encoding of Parquet), or leave "
-                    "them out",
+                    fix="Encode the values as variants (the Variant binary encoding of Parquet), or remove "
+                    "them.",
                 )
 
 
 def _variants_in(column: Array, data_type: DataType, first_row: int) -> Iterator[tuple[pa.Array, RowOf]]:
-    """The variants in a column, wherever in it, and whose they are; those below a null are left out."""
+    """The variants in a column at any depth, with the rows of their values. Skips values below a null."""
     if not has_variants(data_type):
         return
     if isinstance(column, pa.ChunkedArray):
@@ -99,19 +99,19 @@ def _variants_in(column: Array, data_type: DataType, first_row: int) -> Iterator
             for index, field in enumerate(data_type):
                 yield from _variants_in(pc.struct_field(column, [index]), field.data_type, first_row)
         case ArrayType():
-            # As in `flatten`, nulls have no elements.
+            # Nulls have no elements, as in `flatten`.
             lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-            yield from _of_elements(column.flatten(), lengths, data_type.element_type, first_row)
+            yield from _variants_in_elements(column.flatten(), lengths, data_type.element_type, first_row)
         case MapType():
-            # `items` of a sliced map are not sliced; its offsets say which part is meant.
+            # `items` of a sliced map are not sliced; its offsets give the relevant part.
             offsets = column.offsets.to_numpy(zero_copy_only=False)[: len(column) + 1]
             items = column.items.slice(offsets[0], offsets[-1] - offsets[0])
-            yield from _of_elements(items, np.diff(offsets), data_type.value_type, first_row)
+            yield from _variants_in_elements(items, np.diff(offsets), data_type.value_type, first_row)
         case _:
             yield column, lambda number: first_row + number
 
 
-def _of_elements(
+def _variants_in_elements(
     elements: pa.Array, lengths: np.ndarray, data_type: DataType, first_row: int
 ) -> Iterator[tuple[pa.Array, RowOf]]:
     for part, element_of in _variants_in(elements, data_type, 0):

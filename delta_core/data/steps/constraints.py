@@ -1,7 +1,7 @@
-"""The last step by logical names: NOT NULL, invariants, CHECK constraints, what the caller asks for himself.
+"""The last step with logical names: NOT NULL, invariants, CHECK constraints, replaceWhere.
 
-PROTOCOL.md, "Column Invariants" and "CHECK Constraints": a row for which a condition is false or null stops
-the write.
+PROTOCOL.md, "Column Invariants" and "CHECK Constraints": a row for which a condition is false or null
+aborts the write.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from delta_core.schema.arrow import to_arrow
 
 
 class ConstraintsStep:
-    """Checks rows; changes none.
+    """Checks rows without changing them.
 
     Raises (from `apply`):
-        ConstraintViolationError: rows break a condition; says how many, and shows one.
+        ConstraintViolationError: rows violate a condition; the message has their number and one of them.
         ExpressionError: a condition cannot be evaluated.
     """
 
     def __init__(self, plan: WritePlan, *, predicate: Expression | None = None) -> None:
-        """Parse the conditions; `predicate` is replaceWhere's. Raises ExpressionError."""
+        """Parse the conditions; `predicate` is that of replaceWhere. Raises ExpressionError."""
         self._checker = ConstraintChecker(schema=plan.schema, configuration=plan.configuration)
         self._predicate = predicate
         self._arrow = to_arrow(plan.schema)
@@ -39,18 +39,18 @@ class ConstraintsStep:
 
     @property
     def columns_needed(self) -> frozenset[str]:
-        """The columns that conditions name, and those that must not be null."""
+        """The columns in conditions, and the columns that must not be null."""
         conditions = [constraint.expression for constraint in self._checker.constraints]
         if self._predicate is not None:
             conditions.append(self._predicate)
         return frozenset().union(self._required, *(referenced_names(one) for one in conditions))
 
     def apply(self, batch: RowBatch) -> RowBatch:
-        """The same rows, in the table's Arrow schema with its declarations of NOT NULL."""
+        """The same rows, in the table's Arrow schema with its NOT NULL declarations."""
         columns = batch.columns
         self._checker.check(columns)
         if self._predicate is not None:
-            label = f"the replaceWhere predicate {to_spark_sql(self._predicate)}"
+            label = f"The replaceWhere predicate {to_spark_sql(self._predicate)}"
             require(label, self._predicate, columns)
         if columns.schema.equals(self._arrow):
             return batch

@@ -1,4 +1,4 @@
-"""Default values: for columns that a caller's rows do not have; null that was given stays null.
+"""Default values for columns that are missing in a caller's rows; a given null stays null.
 
 PROTOCOL.md, "Default Columns".
 """
@@ -22,10 +22,10 @@ from delta_core.schema.types import VARIANT, DataType
 
 
 class DefaultsStep:
-    """Fills absent columns with their default, each worked out once for all rows of a statement.
+    """Fills absent columns with their defaults. Each default is evaluated once per statement.
 
     Raises (from `apply`):
-        ExpressionError: a default that is needed cannot be understood or is no value of its column.
+        ExpressionError: a needed default cannot be parsed, or does not have its column's type.
     """
 
     columns_needed: frozenset[str] = frozenset()
@@ -43,13 +43,13 @@ class DefaultsStep:
         return self._strings
 
     def apply(self, batch: RowBatch) -> RowBatch:
-        """The rows with defaults where they have no value at all."""
-        wanted = [field for field in self._plan.schema if field.name in batch.absent & self._strings.keys()]
+        """The rows with defaults in the absent columns."""
+        fields = [field for field in self._plan.schema if field.name in batch.absent & self._strings.keys()]
         columns = batch.columns
-        for field in wanted:
+        for field in fields:
             values = pa.repeat(self.value(field.name), batch.num_rows)
             columns = with_column(columns, field, values, is_partition=field.name in self._partitions)
-        return replace(batch, columns=columns, absent=batch.absent - {field.name for field in wanted})
+        return replace(batch, columns=columns, absent=batch.absent - {field.name for field in fields})
 
     def value(self, column: str) -> pa.Scalar:
         """A column's default for this statement, in the column's Arrow type. Raises as `apply`."""
@@ -60,9 +60,9 @@ class DefaultsStep:
                 self._known[column] = _value(self._strings[column], field.data_type, self._now_us)
             except ExpressionError as error:
                 raise ExpressionError(
-                    f"The default of column {column} ({self._strings[column]}) cannot be worked out",
+                    f"The default of column {column} ({self._strings[column]}) cannot be evaluated.",
                     cause=str(error),
-                    fix="Give the column in the data, or change its default",
+                    fix="Add the column to the data, or change its default.",
                 ) from error
         return self._known[column]
 
@@ -75,8 +75,8 @@ def _value(text: str, data_type: DataType, now_us: int) -> pa.Scalar:
         return pa.nulls(1, target)[0]
     if data_type == VARIANT or pa.types.is_nested(target):
         raise ExpressionError(
-            f"{text} is not a value of type {data_type}",
-            cause="Defaults of such columns can only be NULL here",
-            fix="Give the column in the data",
+            f"{text} is not a value of type {data_type}.",
+            cause="Only NULL is supported as the default of such a column.",
+            fix="Add the column to the data.",
         )
     return cast_value(value, target)

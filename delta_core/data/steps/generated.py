@@ -1,7 +1,7 @@
-"""Generated columns: computed where absent, checked where given.
+"""Generated columns: computed when absent, checked when given.
 
-PROTOCOL.md, "Generated Columns": `(<value> <=> <generation expression>) IS TRUE`. Expressions of timestamps
-mean UTC here; a table does not say which time zone another writer's session had.
+PROTOCOL.md, "Generated Columns": `(<value> <=> <generation expression>) IS TRUE`. Expressions on timestamps
+use UTC; a table does not record the time zone of another writer's session.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class GeneratedStep:
     """Computes or checks generated columns.
 
     Raises:
-        ExpressionError: an expression cannot be understood here, or evaluated.
-        ConstraintViolationError (from `apply`): values that were given are not what the expression gives;
-            shows a row.
+        ExpressionError: an expression cannot be parsed, resolved or evaluated.
+        ConstraintViolationError (from `apply`): given values differ from the result of the expression; the
+            message shows a row.
     """
 
     def __init__(self, plan: WritePlan) -> None:
@@ -45,22 +45,22 @@ class GeneratedStep:
 
     @property
     def expressions(self) -> Mapping[str, Expression]:
-        """The expressions by column, of the columns' types, resolved against the table's schema."""
+        """The expressions by column, with the columns' types, resolved against the table's schema."""
         return self._expressions
 
     @property
     def columns_needed(self) -> frozenset[str]:
-        """The columns that the expressions name, and the generated ones."""
+        """The columns in the expressions, and the generated columns."""
         named = frozenset().union(*(referenced_names(one) for one in self._expressions.values()))
         return named | self._expressions.keys()
 
     def apply(self, batch: RowBatch) -> RowBatch:
-        """The rows with values in the generated columns that they lack; the other such columns checked."""
+        """Compute absent generated columns, and check the given ones."""
         columns = batch.columns
         for name, expression in self._expressions.items():
             field, is_partition = self._fields[name], name in self._partitions
             if name in batch.absent:
-                # Arithmetic on decimals gives wider ones than its type says.
+                # Arithmetic on decimals returns a wider type.
                 values = cast_value(evaluate(expression, columns), type_to_arrow(field.data_type))
                 columns = with_column(columns, field, values, is_partition=is_partition)
                 continue
@@ -77,16 +77,16 @@ def _expression(
         named = referenced_names(expression) & generated
         if named:
             raise ExpressionError(
-                f"It names the generated column {min(named)}",
-                cause="A column is generated from columns that are not",
-                fix="Generate it from those",
+                f"The expression contains the generated column {min(named)}.",
+                cause="A generated column may only depend on columns that are not generated.",
+                fix="Use such columns only.",
             )
         if type_of(expression, plan.schema) != field.data_type:
             expression = resolve(Cast(expression, field.data_type), plan.schema)
         return expression
     except ExpressionError as error:
         raise ExpressionError(
-            f"Column {item.name} cannot be generated from {item.text}",
+            f"Column {item.name} cannot be generated from {item.text}.",
             cause=str(error),
-            fix="Write with an engine that understands the expression, or change the table",
+            fix="Write with an engine that supports the expression, or change the table.",
         ) from error

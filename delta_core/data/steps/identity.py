@@ -1,7 +1,7 @@
-"""Identity values: unique numbers that continue beyond the table's high-water mark.
+"""Identity values: unique numbers after the table's high-water mark.
 
-PROTOCOL.md, "Identity Columns". Who commits the rows must commit the new high-water marks with them; when
-another writer has moved a mark in the meantime, the rows must be generated anew.
+PROTOCOL.md, "Identity Columns". The commit of the rows must contain the new high-water marks. When another
+writer has changed a mark in the meantime, the rows must be generated again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from delta_core.table_features.identity import with_high_water_marks as reached
 
 
 class IdentityStep:
-    """Fills absent identity columns. Values that were given stay, and move no mark, as in delta-spark.
+    """Fills absent identity columns. Given values stay and change no mark, as in delta-spark.
 
-    Reservations may come from several threads.
+    `reserve` may be called from several threads.
 
     Raises (from `apply` and `reserve`):
-        ConstraintViolationError: the numbers of a column are used up.
+        ConstraintViolationError: a column has no numbers left.
     """
 
     columns_needed: frozenset[str] = frozenset()
@@ -46,16 +46,16 @@ class IdentityStep:
         return {name: mark for name, mark in marks.items() if mark is not None}
 
     def apply(self, batch: RowBatch) -> RowBatch:
-        """The rows with numbers in the identity columns that they lack."""
-        wanted = [field for field in self._plan.schema if field.name in batch.absent & self._columns.keys()]
+        """The rows with numbers in the absent identity columns."""
+        fields = [field for field in self._plan.schema if field.name in batch.absent & self._columns.keys()]
         columns = batch.columns
-        for field in wanted:
+        for field in fields:
             numbers = self.reserve(field.name, batch.num_rows).values()
             columns = with_column(columns, field, numbers, is_partition=field.name in self._partitions)
-        return replace(batch, columns=columns, absent=batch.absent - {field.name for field in wanted})
+        return replace(batch, columns=columns, absent=batch.absent - {field.name for field in fields})
 
     def reserve(self, column: str, count: int) -> IdentityRange:
-        """Numbers for `count` rows; another engine may leave some of them unused."""
+        """Reserve numbers for `count` rows; another engine may leave some of them unused."""
         with self._lock:
             reserved = self._columns[column].reserve(count)
             self._columns[column] = self._columns[column].after(reserved)
@@ -65,10 +65,10 @@ class IdentityStep:
 
 
 def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> StructType:
-    """The schema with new marks in the metadata of identity columns; a mark never goes back.
+    """The schema with new marks in the metadata of identity columns; a mark never decreases.
 
     Args:
         schema: the table's schema.
-        marks: by column, as `IdentityStep.high_water_marks` gives them.
+        marks: by column, see `IdentityStep.high_water_marks`.
     """
     return reached(schema, [IdentityColumn(name=name, high_water_mark=mark) for name, mark in marks.items()])

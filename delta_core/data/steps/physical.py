@@ -1,8 +1,9 @@
-"""From logical rows to what a data file holds: the only step that knows column mapping.
+"""Conversion of logical rows to the columns of a data file: the only step that applies column mapping.
 
-Physical names and ids, void dropped, partition columns last where files hold them, hidden row-tracking
-columns behind. Statistics and partition values are by physical name, so they are taken after it
-(PROTOCOL.md, "Writer Requirements for Column Mapping", "Writer Requirements for Row Tracking").
+Applies physical names and ids, drops void columns, puts partition columns last where files contain them,
+then the hidden row-tracking columns. Statistics and partition values use physical names, so they are taken
+after this step (PROTOCOL.md, "Writer Requirements for Column Mapping", "Writer Requirements for Row
+Tracking").
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ from delta_core.table_features.stats_leaves import every_leaf
 
 
 class PhysicalStep:
-    """Makes a file's columns of rows of one partition.
+    """Converts rows of one partition to a file's columns.
 
     Attributes:
         file_schema: the Arrow schema of the files.
     """
 
     def __init__(self, plan: WritePlan, *, keep_row_ids: bool = False) -> None:
-        """Prepare for a table.
+        """Prepare the step for a table.
 
         Args:
-            plan: the table's.
-            keep_row_ids: whether files get the hidden columns, for rows that were in the table before. Only
-                tables whose rows have stable ids have such columns; for others this does nothing.
+            plan: the write plan of the table.
+            keep_row_ids: whether files contain the hidden columns, for rows that were in the table before.
+                Ignored for tables without row tracking.
 
         Raises:
-            InvalidTableError: the schema lacks what the mapping needs, or has void where none can be.
+            InvalidTableError: the schema lacks column mapping metadata, or has void where it is not allowed.
             SchemaError: a hidden column's name is taken.
         """
         require_writable_void(plan.schema)
@@ -65,7 +66,7 @@ class PhysicalStep:
             materialise_partition_columns=plan.materialise_partition_columns,
         )
 
-        self._may_fit = (
+        self._may_match = (
             plan.mapping.mode is ColumnMappingMode.NONE
             and not self.keeps_row_ids
             and not any(has_required_fields(field.type) for field in self.file_schema)
@@ -73,19 +74,19 @@ class PhysicalStep:
 
     @property
     def columns_needed(self) -> frozenset[str]:
-        """The columns that files hold."""
+        """The columns in the files."""
         return frozenset(field.name for field in self._fields)
 
     def partition_name(self, column: str) -> str:
-        """What a partition column is called in the log's partition values."""
+        """The name of a partition column in the log's partition values."""
         field = self._plan.schema.find(column)
         assert field is not None
         return self._plan.mapping.physical_name(field)
 
     def leaves(self, properties: SkippingProperties | None) -> list[StatsLeaf]:
-        """The leaves that get statistics, by their paths in the files; properties name logical columns.
+        """The leaves that get statistics, by their paths in the files. Properties use logical names.
 
-        Those by which the table is clustered are among them, whatever the properties say.
+        Includes the clustering columns for any properties.
         """
         leaves = self._in_files(stats_leaves(self._plan.schema, properties, **self._partitions))
         missing = set(self._plan.clustered_by) - {leaf.path for leaf in leaves}
@@ -105,13 +106,13 @@ class PhysicalStep:
         return [replace(leaf, path=mapping.physical_path(leaf.path, schema)) for leaf in leaves]
 
     def apply(self, batch: RowBatch) -> pa.Table:
-        """The rows as a table of `file_schema`. Values are not copied unless a nested column has void in it.
+        """The rows as a table of `file_schema`. Copies values only when a nested column contains void.
 
         Args:
             batch: rows with the columns of `columns_needed`, in the Arrow types of the schema.
         """
         rows = batch.columns
-        if self._may_fit and isinstance(rows, pa.Table) and rows.schema.equals(self.file_schema):
+        if self._may_match and isinstance(rows, pa.Table) and rows.schema.equals(self.file_schema):
             return rows
         columns: list[Array] = [
             _renamed(_as_chunked(rows.column(logical.name)), logical.type, target)

@@ -1,4 +1,4 @@
-"""What every step of the chain is."""
+"""The interface of the steps."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from delta_core.schema.types import StructField
 
 
 class Step(Protocol):
-    """One thing that is done to rows, by logical names.
+    """One operation on rows with logical names.
 
-    What a step does is also there as data (texts, expressions, values): another engine reads that and does
-    the same its own way.
+    The operation is also available as data (SQL text, expressions, values), so that another engine can do
+    the same in its own way.
     """
 
     @property
     def columns_needed(self) -> frozenset[str]:
-        """The table's columns that the step reads."""
+        """The columns of the table that the step reads."""
         ...
 
     def apply(self, batch: RowBatch) -> RowBatch:
-        """The rows after the step."""
+        """The rows after this step."""
         ...
 
 
 def with_column(
     columns: Columns, field: StructField, values: pa.Array | pa.ChunkedArray, *, is_partition: bool
 ) -> Columns:
-    """The rows with other values for one column.
+    """The rows with new values for one column.
 
-    The column is declared nullable: whether it has nulls is counted once, at the end of the chain. A
-    partition column cannot hold the empty string, so it becomes null there.
+    The column is declared nullable; nulls are counted once, in the last step. A partition column cannot
+    contain the empty string, so it becomes null there.
     """
     if is_partition:
         values = empty_as_null(values, field.data_type)

@@ -1,7 +1,6 @@
-"""What every change of a definition does: look for its own earlier run, then commit.
+"""The common part of all changes of a table definition: check the idempotency key, then commit.
 
-A change takes `properties`, those of the commit; with an idempotency key a call that is repeated changes
-nothing.
+A change takes the commit `properties`. With an idempotency key, a repeated call changes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 from delta_core.actions import Action, Metadata
 from delta_core.clock import Clock
-from delta_core.dml.definition.iceberg_files import begins_for_iceberg, require_iceberg_files
+from delta_core.dml.definition.iceberg_files import newly_enabled_compatibilities, require_iceberg_files
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.schema.evolution import warn_of_void
 from delta_core.schema.json import schema_from_json, schema_to_json
@@ -42,12 +41,15 @@ from delta_core.transaction.transaction import Transaction
 def applied_before(
     snapshot: Snapshot, *, properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES, **_: Any
 ) -> AlreadyApplied | None:
-    """What a repeated call comes to: what it would be refused for is its own earlier change."""
+    """The result of a repeated call, or None when the change was not applied yet.
+
+    Check this first: a repeated call could otherwise be refused because of its own earlier change.
+    """
     require_commit_properties(properties)
-    found = already_applied(snapshot, properties.txn)
-    if found is None:
+    recorded = already_applied(snapshot, properties.txn)
+    if recorded is None:
         return None
-    return AlreadyApplied(version=snapshot.version, attempts=0, snapshot=snapshot, transaction=found)
+    return AlreadyApplied(version=snapshot.version, attempts=0, snapshot=snapshot, transaction=recorded)
 
 
 def commit_change(
@@ -66,23 +68,24 @@ def commit_change(
     """Commit new metadata, other actions, and the protocol that they need if the table has a lower one.
 
     Args:
-        snapshot: the table.
+        snapshot: the version of the table.
         operation: the operation's name in the history.
-        parameters: its parameters there.
-        metadata: what the table's becomes; None leaves it as it is.
-        request: what is asked of the protocol by name.
-        actions: what else is committed.
-        reads_rows: every row of the table was looked at: one that is added meanwhile is a conflict.
+        parameters: the operation's parameters in the history.
+        metadata: the new metadata; None keeps the table's metadata.
+        request: protocol versions and features that are requested by name.
+        actions: other actions of the commit.
+        reads_rows: the operation read every row of the table, so a concurrent commit that adds rows is a
+            conflict.
         properties: provenance, idempotency key and limits.
-        observer: sees the commit's phases.
-        clock: where time comes from; the snapshot's clock when None.
+        observer: is called at each phase of the commit.
+        clock: the source of time; the snapshot's clock when None.
 
     Raises:
-        UnsupportedTableFeatureError: the definition asks for a feature that is not written.
-        SchemaError: a change data feed is asked for, and a column is called as one of its own.
-        IcebergCompatibilityError: the table would not be what a compatibility promises, or its files are not.
-        InvalidTablePropertyError: the table could not be converted to a format that it names.
-        CommitError: by kind, as of every commit.
+        UnsupportedTableFeatureError: the definition requires a feature that this library does not write.
+        SchemaError: the change data feed is enabled, and a column has the name of one of its columns.
+        IcebergCompatibilityError: the table or its files would break a rule of an Iceberg compatibility.
+        InvalidTablePropertyError: the table could not be converted to a universal format that it enables.
+        CommitError: the commit failed. The subclass depends on the reason.
     """
     require_commit_properties(properties)
     defined = snapshot.metadata if metadata is None else metadata
@@ -101,7 +104,7 @@ def commit_change(
         writer_kind=WriterKind.COMMIT,
         operation_parameters=parameters,
         properties=properties,
-        # A row that is added meanwhile has not been looked at, whatever the table asks of reads.
+        # Rows that other writers add before the commit were not read, so no blind append may be ignored.
         isolation=IsolationLevel.SERIALIZABLE if reads_rows else None,
         observer=observer,
         clock=clock or snapshot.clock,
@@ -113,8 +116,9 @@ def commit_change(
     if metadata is not None:
         transaction.add(metadata)
     transaction.add(*actions)
-    if begins_for_iceberg(snapshot, protocol, defined) and already_applied(snapshot, properties.txn) is None:
-        # What the log shows is refused before any file is opened.
+    enabled = newly_enabled_compatibilities(snapshot, protocol, defined)
+    if enabled and already_applied(snapshot, properties.txn) is None:
+        # Check the rules that need only the log before any file is opened.
         transaction.prepare()
         require_iceberg_files(snapshot, protocol, defined)
     return raise_for_result(commit_and_checkpoint(transaction))
@@ -131,6 +135,6 @@ def with_configuration(snapshot: Snapshot, configuration: Mapping[str, str]) -> 
     return replace(snapshot.metadata, configuration=dict(configuration))
 
 
-def one_of(keys: Iterable[str], prefix: str) -> bool:
-    """Whether a key begins so, in any case."""
+def any_has_prefix(keys: Iterable[str], prefix: str) -> bool:
+    """Whether a key begins with the lower-case prefix, ignoring case."""
     return any(key.lower().startswith(prefix) for key in keys)

@@ -1,4 +1,4 @@
-"""Changing by which columns a table is clustered (PROTOCOL.md, "Clustered Table")."""
+"""Changes the clustering columns of a table (PROTOCOL.md, "Clustered Table")."""
 
 from __future__ import annotations
 
@@ -21,34 +21,35 @@ _NEEDED = ProtocolRequest(features=frozenset({"clustering"}), properties={}, clu
 def cluster_by(
     snapshot: Snapshot, columns: Sequence[str | Sequence[str]] | None, **options: Any
 ) -> Committed:
-    """Cluster a table by these columns, or by nothing: files stay as they are until they are rewritten.
+    """Cluster a table by these columns, or end its clustering. Files are not rewritten.
 
-    The commit carries the metadata, too: a writer that took statistics by the former columns must not come
-    after it, and metadata is what every writer looks out for.
+    The commit also contains the metadata, so that it conflicts with every concurrent writer. A writer that
+    collected statistics for the former columns must not commit after it.
 
     Args:
-        snapshot: the table.
-        columns: a name or path each; None or nothing for no clustering, which of a table that is not
-            clustered changes nothing.
-        options: those of the commit.
+        snapshot: the version of the table.
+        columns: a name or path for each column. None or an empty sequence ends the clustering. It changes
+            nothing when the table is not clustered.
+        options: the options of the commit.
 
     Raises:
-        SchemaError: no such column, too many, a type without bounds, or a table that is partitioned.
-        ConfigurationError: the table's properties, or a file, leave a column without statistics.
+        SchemaError: a column does not exist or has a type without bounds, there are too many columns, or the
+            table is partitioned.
+        ConfigurationError: a column has no statistics, because of the table's properties or in a file.
     """
     applied = applied_before(snapshot, **options)
     if applied is not None:
         return applied
-    before = _known(snapshot)
+    before = _current(snapshot)
     if not columns and DOMAIN not in snapshot.domain_metadata:
-        # Without a domain a table is not clustered; with one it would be, by nothing.
+        # A table without the domain is not clustered. Do not add the domain with an empty list of columns.
         return Committed(version=snapshot.version, attempts=0, snapshot=snapshot)
     chosen = ClusteringColumns.choose(
         snapshot.schema, columns or (), partition_columns=snapshot.partition_columns if columns else ()
     )
     require_statistics(chosen, snapshot.schema, snapshot.metadata.configuration)
-    known = () if before is None else before.columns
-    require_file_statistics(snapshot, [path for path in chosen.columns if path not in known])
+    current = () if before is None else before.columns
+    require_file_statistics(snapshot, [path for path in chosen.columns if path not in current])
     if before is not None:
         chosen = replace(chosen, other=before.other)
     return commit_change(
@@ -61,14 +62,14 @@ def cluster_by(
         metadata=snapshot.metadata,
         request=_NEEDED,
         actions=[chosen.action()],
-        # Files that come meanwhile have not been looked at for statistics.
+        # The statistics of files that other writers add before the commit were not checked.
         reads_rows=bool(chosen.columns),
         **options,
     )
 
 
-def _known(snapshot: Snapshot) -> ClusteringColumns | None:
-    """By which columns it is clustered; None, too, where its domain cannot be read: this is what mends it."""
+def _current(snapshot: Snapshot) -> ClusteringColumns | None:
+    """The clustering columns, or None. Also None for an invalid domain, which this operation repairs."""
     try:
         return clustering_of(snapshot)
     except InvalidTableError:

@@ -1,8 +1,9 @@
-"""Changes of a table's columns that leave its files alone.
+"""Changes of a table's columns that do not change its files.
 
-Which change is allowed is `schema.column_changes`' and `schema.column_types`' to say, and what refers to a
-column `table_features.column_dependencies`'; here they meet the snapshot and become one commit each. Columns
-are named by a path: a text is one part of it, so dots in names need no escape.
+`schema.column_changes` and `schema.column_types` define which changes are allowed.
+`table_features.column_dependencies` finds what refers to a column. This module applies them to a snapshot and
+commits each change. A column is given by a path. Each string is one name of the path, so dots in names need
+no escape.
 """
 
 from __future__ import annotations
@@ -43,17 +44,18 @@ def add_columns(
     position: Position | None = None,
     **options: Any,
 ) -> Committed:
-    """Add nullable columns; existing rows are null in them.
+    """Add nullable columns. Existing rows are null in them.
 
     Args:
-        snapshot: the table.
-        columns: the new ones.
-        parent: path of the struct that they go into; empty for the table itself.
-        position: where the first of them goes, the others follow it; None is at the end.
-        options: those of the commit.
+        snapshot: the version of the table.
+        columns: the new columns.
+        parent: the path of the struct to add them to; empty for the table itself.
+        position: the position of the first new column, which the others follow. None is the end.
+        options: the options of the commit.
 
     Raises:
-        SchemaEvolutionError: a column exists, or is NOT NULL, or asks for values that existing rows lack.
+        SchemaEvolutionError: a column already exists, is NOT NULL, or requires values that existing rows do
+            not have.
     """
     applied = applied_before(snapshot, **options)
     if applied is not None:
@@ -65,16 +67,18 @@ def add_columns(
 
 
 def rename_column(snapshot: Snapshot, column: Sequence[str], name: str, **options: Any) -> Committed:
-    """Call a column otherwise. Files are not touched: the table has a column mapping.
+    """Rename a column. No file is rewritten, because the table has a column mapping.
 
     Raises:
-        SchemaEvolutionError: no mapping, no such column, a name that is taken, or a CHECK constraint,
-            invariant or generated column that names the column.
-        SchemaError: a name that is not allowed.
+        SchemaEvolutionError: the table has no column mapping, the column does not exist, the name is already
+            used, or a CHECK constraint, invariant or generated column refers to the column.
+        SchemaError: the name is not valid.
     """
     if not isinstance(name, str):
         raise SchemaError(
-            f"Column {shown(column)} cannot be called {name!r}", cause="It is no text", fix="Pass a name"
+            f"The column {shown(column)} cannot be renamed to {name!r}.",
+            cause=f"The new name is of type {type(name).__name__}.",
+            fix="Pass a string.",
         )
     parameters = {"oldColumnPath": shown(column), "newColumnPath": shown((*column[:-1], name))}
     return _change(
@@ -87,15 +91,15 @@ def rename_column(snapshot: Snapshot, column: Sequence[str], name: str, **option
 
 
 def drop_columns(snapshot: Snapshot, columns: Sequence[Sequence[str]], **options: Any) -> Committed:
-    """Drop columns. Files keep their values, which nobody sees any more; the table has a column mapping.
+    """Drop columns. Files keep the values, but readers ignore them, because the table has a column mapping.
 
     Raises:
-        SchemaEvolutionError: no mapping, no such column, the last one, a partition column, or one that
-            something names.
+        SchemaEvolutionError: the table has no column mapping, a column does not exist, is a partition column
+            or the last column, or something refers to it.
     """
     return _change(
         snapshot,
-        lambda known: changes.drop_columns(known, columns, uses=_uses(snapshot)),
+        lambda current: changes.drop_columns(current, columns, uses=_uses(snapshot)),
         operation="DROP COLUMNS",
         parameters={"columns": [shown(column) for column in columns]},
         **options,
@@ -103,26 +107,26 @@ def drop_columns(snapshot: Snapshot, columns: Sequence[Sequence[str]], **options
 
 
 def move_column(snapshot: Snapshot, column: Sequence[str], position: Position, **options: Any) -> Committed:
-    """Give a column another place in its struct.
+    """Move a column to another position in its struct.
 
     Raises:
-        SchemaEvolutionError: no such column or neighbour.
+        SchemaEvolutionError: the column, or the column to place it after, does not exist.
     """
-    place = "FIRST" if isinstance(position, changes.First) else f"AFTER {position.column}"
+    sql_position = "FIRST" if isinstance(position, changes.First) else f"AFTER {position.column}"
     return _change(
         snapshot,
         lambda columns: changes.move_column(columns, column, position),
         operation="CHANGE COLUMN",
-        parameters={"column": shown(column), "position": place},
+        parameters={"column": shown(column), "position": sql_position},
         **options,
     )
 
 
 def set_comment(snapshot: Snapshot, column: Sequence[str], comment: str | None, **options: Any) -> Committed:
-    """Comment a column; None takes its comment away.
+    """Set the comment of a column; None removes it.
 
     Raises:
-        SchemaEvolutionError: no such column.
+        SchemaEvolutionError: the column does not exist.
     """
     return _change(
         snapshot,
@@ -134,10 +138,10 @@ def set_comment(snapshot: Snapshot, column: Sequence[str], comment: str | None, 
 
 
 def drop_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> Committed:
-    """Let a column, given by its path, hold nulls.
+    """Allow nulls in a column.
 
     Raises:
-        SchemaEvolutionError: no such column.
+        SchemaEvolutionError: the column does not exist.
     """
     return _change(
         snapshot,
@@ -149,23 +153,24 @@ def drop_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> 
 
 
 def set_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> Committed:
-    """Let a column hold no nulls from now on. Reads the column in the whole table.
+    """Make a column NOT NULL. Reads the column in the whole table.
 
     Raises:
-        ConstraintViolationError: a row has a null in it.
-        SchemaEvolutionError: no such column, or a default of null.
+        ConstraintViolationError: a row has a null in the column.
+        SchemaEvolutionError: the column does not exist, or its default is null.
     """
     applied = applied_before(snapshot, **options)
     if applied is not None:
         return applied
     changed = changes.set_not_null(table_columns(snapshot), column)
     for batch in Scan(snapshot, columns=[column[0]]).to_batches():
-        found = find_null_violations(changed.schema, batch)
-        if found:
+        violations = find_null_violations(changed.schema, batch)
+        if violations:
+            first = violations[0]
             raise ConstraintViolationError(
-                f"Column {shown(column)} cannot be NOT NULL",
-                cause=f"{found[0].column} is null in at least {found[0].num_rows} rows that the table has",
-                fix="Correct or delete these rows first",
+                f"The column {shown(column)} cannot be NOT NULL.",
+                cause=f"{first.column} is null in at least {first.num_rows} existing rows of the table.",
+                fix="Correct or delete these rows first.",
             )
     parameters = {"column": ".".join(column), "nullable": False}
     return _commit(
@@ -174,11 +179,11 @@ def set_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> C
 
 
 def change_type(snapshot: Snapshot, column: Sequence[str], data_type: DataType, **options: Any) -> Committed:
-    """Widen the type of a column, or of `element`, `key` or `value` below it; files keep the old one.
+    """Widen the type of a column, or of `element`, `key` or `value` in it. Files keep the old type.
 
     Raises:
-        SchemaEvolutionError: no such column, no widening that a writer may do, `delta.enableTypeWidening`
-            is not true, or something names the column.
+        SchemaEvolutionError: the column does not exist, the change is not an allowed widening,
+            `delta.enableTypeWidening` is not true, or something refers to the column.
     """
     iceberg = bool(_ICEBERG & supported_features(snapshot.protocol))
     return _change(
@@ -191,12 +196,12 @@ def change_type(snapshot: Snapshot, column: Sequence[str], data_type: DataType, 
 
 
 def set_default(snapshot: Snapshot, column: Sequence[str], text: str, **options: Any) -> Committed:
-    """Give a column a default, for rows that come later and lack the column.
+    """Set the default of a column, for later rows that lack the column.
 
     Raises:
-        SchemaEvolutionError: no such column.
-        SchemaError: a column that cannot have one.
-        ExpressionError: the text is no constant of the column's type.
+        SchemaEvolutionError: the column does not exist.
+        SchemaError: the column cannot have a default.
+        ExpressionError: the SQL text does not give a constant of the column's type.
     """
     return _change(
         snapshot,
@@ -208,10 +213,10 @@ def set_default(snapshot: Snapshot, column: Sequence[str], text: str, **options:
 
 
 def drop_default(snapshot: Snapshot, column: Sequence[str], **options: Any) -> Committed:
-    """Take a column's default away; the protocol keeps the feature.
+    """Remove the default of a column. The protocol keeps the feature.
 
     Raises:
-        SchemaEvolutionError: no such column.
+        SchemaEvolutionError: the column does not exist.
     """
     return _change(
         snapshot,
@@ -223,7 +228,7 @@ def drop_default(snapshot: Snapshot, column: Sequence[str], **options: Any) -> C
 
 
 def table_columns(snapshot: Snapshot) -> TableColumns:
-    """The part of a table that changes of columns read and change."""
+    """The schema, partition columns and properties of a table, which column changes read and change."""
     return TableColumns(
         schema=snapshot.schema,
         partition_columns=tuple(snapshot.partition_columns),
@@ -232,7 +237,7 @@ def table_columns(snapshot: Snapshot) -> TableColumns:
 
 
 def with_columns(metadata: Metadata, columns: TableColumns) -> Metadata:
-    """The metadata with all three parts of changed columns."""
+    """The metadata with the schema, partition columns and properties of `columns`."""
     return replace(
         metadata,
         schema_string=schema_to_json(columns.schema),
@@ -274,7 +279,7 @@ def _commit(
 
 
 def _uses(snapshot: Snapshot) -> tuple[ColumnUse, ...]:
-    """What names the table's columns. Reads the log's domains where the table may be clustered."""
+    """The uses of the table's columns. Reads the metadata domains when the table may be clustered."""
     clustering = None
     if "clustering" in supported_features(snapshot.protocol):
         clustering = ClusteringColumns.of_domains(snapshot.domain_metadata)

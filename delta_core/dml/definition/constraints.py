@@ -19,13 +19,13 @@ from delta_core.transaction.commit_result import Committed
 
 
 def add_constraint(snapshot: Snapshot, name: str, expression: str, **options: Any) -> Committed:
-    """Add a CHECK constraint; every row, now and later, must make the expression true.
+    """Add a CHECK constraint. The expression must be true for every existing and new row.
 
-    Reads the columns that the expression names, of the whole table.
+    Reads the columns of the expression in the whole table.
 
     Raises:
-        ConstraintViolationError: an existing row breaks it.
-        ConfigurationError: the name is blank, or there is a constraint of that name.
+        ConstraintViolationError: an existing row violates the constraint.
+        ConfigurationError: the name is blank, or the table has a constraint with this name.
         ExpressionError: the expression does not fit the schema.
     """
     applied = applied_before(snapshot, **options)
@@ -33,14 +33,15 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str, **options: An
         return applied
     if not name.strip():
         raise ConfigurationError(
-            "A constraint has a name.",
-            cause="Errors about rows that break it, and whoever drops it, call it by that.",
-            fix="Pass one, such as 'positive_price'.",
+            "The constraint has no name.",
+            cause="Error messages and drop_constraint refer to a constraint by its name.",
+            fix="Pass a name such as 'positive_price'.",
         )
     key = CONSTRAINT_PREFIX + name
     if any(existing.lower() == key.lower() for existing in snapshot.metadata.configuration):
         raise ConfigurationError(
-            f"The table has a constraint named {name!r}.", fix="Drop it first, or choose another name."
+            f"The table already has a constraint named {name!r}.",
+            fix="Drop it first, or choose another name.",
         )
     resolved = parse_predicate(expression, snapshot.schema)
     text = to_spark_sql(resolved)
@@ -50,8 +51,8 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str, **options: An
         if not pc.all(holds, min_count=0).as_py():
             broken = batch.filter(pc.invert(holds)).slice(0, 1).to_pylist()[0]
             raise ConstraintViolationError(
-                f"The constraint {name!r} ({text}) does not hold for the rows that the table has.",
-                cause=f"One of them is {broken!r}.",
+                f"Existing rows violate the constraint {name!r} ({text}).",
+                cause=f"One of these rows is {broken!r}.",
                 fix="Correct or delete these rows first.",
             )
     configuration = {**snapshot.metadata.configuration, key: text}
@@ -70,26 +71,26 @@ def drop_constraint(snapshot: Snapshot, name: str, **options: Any) -> Committed:
     """Drop a CHECK constraint.
 
     Raises:
-        ConfigurationError: there is none of that name.
+        ConfigurationError: the table has no constraint with this name.
     """
     applied = applied_before(snapshot, **options)
     if applied is not None:
         return applied
-    wanted = (CONSTRAINT_PREFIX + name).lower()
-    kept = {k: v for k, v in snapshot.metadata.configuration.items() if k.lower() != wanted}
-    if len(kept) == len(snapshot.metadata.configuration):
+    property_key = (CONSTRAINT_PREFIX + name).lower()
+    remaining = {k: v for k, v in snapshot.metadata.configuration.items() if k.lower() != property_key}
+    if len(remaining) == len(snapshot.metadata.configuration):
         names = sorted(
-            key[len(CONSTRAINT_PREFIX) :] for key in kept if key.lower().startswith(CONSTRAINT_PREFIX)
+            key[len(CONSTRAINT_PREFIX) :] for key in remaining if key.lower().startswith(CONSTRAINT_PREFIX)
         )
         raise ConfigurationError(
             f"The table has no constraint named {name!r}.",
             cause=f"Its constraints are: {', '.join(names) or 'none'}.",
-            fix="Name one of these.",
+            fix="Pass the name of one of these constraints.",
         )
     return commit_change(
         snapshot,
         operation="DROP CONSTRAINT",
         parameters={"name": name},
-        metadata=with_configuration(snapshot, kept),
+        metadata=with_configuration(snapshot, remaining),
         **options,
     )

@@ -1,4 +1,4 @@
-"""Creating an empty table."""
+"""Creates empty tables."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def create_table(
     properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Committed:
-    """Create an empty table. Two requests when nobody interferes: a listing and the commit.
+    """Create an empty table. Two requests when no other writer interferes: a listing and the commit.
 
     Returns:
-        The commit; `AlreadyApplied` when there is a table that has the idempotency key.
+        The commit, or `AlreadyApplied` when the table exists and has the idempotency key.
 
     Raises:
-        TableExistsError: there is one already, or another writer creates it at the same time.
-        SchemaError: the schema is not valid, or the table cannot be clustered so.
-        UnsupportedTableFeatureError: a property asks for an unsupported feature.
+        TableExistsError: the table already exists, or another writer creates it at the same time.
+        SchemaError: the schema is not valid, or the table cannot be clustered by these columns.
+        UnsupportedTableFeatureError: a property requires an unsupported feature.
     """
     require_commit_properties(properties)
-    # A text is one name, not a sequence of letters.
+    # A string is one name, not a sequence of letters.
     cluster_by = [cluster_by] if isinstance(cluster_by, str) else cluster_by
     known_at_ms = clock.now_ms()
     if Snapshot.exists(store):
@@ -91,6 +91,6 @@ def _cluster_by(columns: Sequence[str | Sequence[str]] | None) -> dict[str, list
 
 def _exists(store: LogStore) -> TableExistsError:
     return TableExistsError(
-        f"There is already a Delta table at {store.uri}.",
+        f"A Delta table already exists at {store.uri}.",
         fix="Open it with DeltaTable, or choose another location.",
     )

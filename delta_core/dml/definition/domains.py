@@ -1,4 +1,4 @@
-"""Metadata domains of a user's own (PROTOCOL.md, "Domain Metadata")."""
+"""User-defined metadata domains (PROTOCOL.md, "Domain Metadata")."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NEEDED = ProtocolRequest(features=frozenset({"domainMetadata"}), properties={})
 
 
 def set_domain_metadata(snapshot: Snapshot, domain: str, configuration: str, **options: Any) -> Committed:
-    """Set a domain's configuration, whatever it was before; the table supports domains afterwards.
+    """Create or replace the configuration of a domain. Adds the table feature if needed.
 
-    Two writers that set one domain at the same time are a conflict. One request.
+    Two writers that set the same domain at the same time conflict. One request.
 
     Raises:
-        ConfigurationError: the domain has no name, or is one of the protocol's own.
+        ConfigurationError: the domain has no name, or belongs to the protocol.
     """
     applied = applied_before(snapshot, **options)
     if applied is not None:
@@ -38,37 +38,40 @@ def set_domain_metadata(snapshot: Snapshot, domain: str, configuration: str, **o
 
 
 def remove_domain_metadata(snapshot: Snapshot, domain: str, **options: Any) -> Committed:
-    """Take a domain away; its tombstone says what the configuration was. Reads the log's domains.
+    """Remove a domain. Its tombstone contains the last configuration. Reads the metadata domains.
 
     Raises:
-        ConfigurationError: there is no such domain, or it is one of the protocol's own.
+        ConfigurationError: the domain does not exist, or belongs to the protocol.
     """
     applied = applied_before(snapshot, **options)
     if applied is not None:
         return applied
     _require_own(domain)
-    found = snapshot.domain_metadata.get(domain)
-    if found is None:
+    current = snapshot.domain_metadata.get(domain)
+    if current is None:
         raise ConfigurationError(
-            f"The table has no metadata domain {domain!r}.", fix="See DeltaTable.domain_metadata()."
+            f"The table has no metadata domain {domain!r}.",
+            fix="Pass one of the domains that DeltaTable.domain_metadata() returns.",
         )
     return commit_change(
         snapshot,
         operation="REMOVE DOMAIN METADATA",
         parameters={"domain": domain},
         request=_NEEDED,
-        actions=[DomainMetadata(domain=domain, configuration=found.configuration, removed=True)],
+        actions=[DomainMetadata(domain=domain, configuration=current.configuration, removed=True)],
         **options,
     )
 
 
 def _require_own(domain: str) -> None:
     if not domain:
-        raise ConfigurationError("A metadata domain has a name.", fix="Pass one such as 'myTeam.layout'.")
+        raise ConfigurationError(
+            "The metadata domain has no name.", fix="Pass a name such as 'myTeam.layout'."
+        )
     if domain.lower().startswith(_SYSTEM_PREFIX):
         raise ConfigurationError(
-            f"The metadata domain {domain!r} is not changed by hand.",
-            cause="Domains that begin with delta. are the protocol's: only the feature that owns one "
-            "changes it.",
-            fix="Choose a name without that beginning.",
+            f"The metadata domain {domain!r} cannot be changed directly.",
+            cause="Domains that begin with delta. belong to the protocol. Only the table feature that owns a "
+            "domain changes it.",
+            fix="Choose a name that does not begin with delta.",
         )

@@ -1,4 +1,4 @@
-"""Adding a table feature by its name (PROTOCOL.md, "Supported Features")."""
+"""Adds table features by name (PROTOCOL.md, "Supported Features")."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from delta_core.transaction.commit_result import Committed
 
 
 def add_feature(snapshot: Snapshot, name: str, **options: Any) -> Committed:
-    """Let the table support a feature, and those that it requires, without turning anything on.
+    """Add a feature, and the features that it requires, to the protocol without enabling anything.
 
-    Nothing is committed where the table supports it: the result is the version that there is, with no
-    attempt. One request otherwise.
+    When the table already supports the feature, nothing is committed. The result is then the current version
+    with no attempt. Otherwise one request.
 
     Args:
-        snapshot: the table.
+        snapshot: the version of the table.
         name: the feature's name, in any case.
-        options: those of the commit.
+        options: the options of the commit.
 
     Raises:
-        ConfigurationError: the name is no text.
-        UnsupportedTableFeatureError: a feature that is not known, or not written by this library.
+        ConfigurationError: the name is not a string.
+        UnsupportedTableFeatureError: the feature is not known, or this library does not write it.
     """
     if not isinstance(name, str):
         raise ConfigurationError(
-            f"{name!r} is no table feature.",
+            f"{name!r} is not a table feature.",
             cause=f"It is of type {type(name).__name__}.",
-            fix="Pass the feature's name as the protocol has it, such as 'appendOnly'; one in each call.",
+            fix="Pass one feature name from the protocol, such as 'appendOnly'.",
         )
     applied = applied_before(snapshot, **options)
     if applied is not None:

@@ -1,7 +1,7 @@
-"""Whether files that a table has already are what Iceberg compatibility asks of data files.
+"""Checks that existing files of a table comply with the rules of Iceberg compatibility for data files.
 
-PROTOCOL.md, "Writer Requirements for IcebergCompatV1" and "Writer Requirements for IcebergCompatV2": what the
-log does not show is in the files' footers.
+PROTOCOL.md, "Writer Requirements for IcebergCompatV1" and "Writer Requirements for IcebergCompatV2". The
+check reads the footers of the files, because the log does not contain the needed information.
 """
 
 from __future__ import annotations
@@ -25,51 +25,54 @@ from delta_core.table_features.iceberg_compat import active_compatibility
 
 _ID = b"PARQUET:field_id"
 _INT96 = "INT96"
-_MOST_FILES_NAMED = 5
+_MAX_VIOLATIONS = 5
 
 
-def begins_for_iceberg(snapshot: Snapshot, protocol: Protocol, metadata: Metadata) -> tuple[str, ...]:
-    """The compatibilities that are active by these and are not by the table's own."""
+def newly_enabled_compatibilities(
+    snapshot: Snapshot, protocol: Protocol, metadata: Metadata
+) -> tuple[str, ...]:
+    """The compatibilities that are active in this definition and not in the table's current one."""
     before = active_compatibility(snapshot.protocol, snapshot.metadata)
     return tuple(name for name in active_compatibility(protocol, metadata) if name not in before)
 
 
 def require_iceberg_files(snapshot: Snapshot, protocol: Protocol, metadata: Metadata) -> None:
-    """Refuse to turn a compatibility on where a live file was written without it.
+    """Refuse to enable a compatibility when a live file does not comply with it.
 
-    Partition columns must be in every file, behind the others. For `icebergCompatV2` times must be 64-bit
-    integers, and what is in arrays and maps must have the ids that the schema gives it. Two or three small
-    reads for each live file, until a few are found that do not fit; none where nothing is turned on.
+    Partition columns must be in every file, after the other columns. For `icebergCompatV2` timestamps must be
+    64-bit integers, and the elements of arrays and maps must have the ids of the schema. There are two or
+    three small reads for each live file, until a few violations are found. Nothing is read when no
+    compatibility is newly enabled.
 
     Args:
-        snapshot: the table.
-        protocol, metadata: what they become.
+        snapshot: the version of the table.
+        protocol, metadata: the new table definition.
 
     Raises:
-        IcebergCompatibilityError: names a few of the files, and what is wrong with each.
+        IcebergCompatibilityError: files violate the rules. The error names some of them and the reasons.
         InvalidTableError: a file is damaged.
-        MissingDataFileError: a file is not there.
+        MissingDataFileError: a file does not exist.
     """
-    begun = begins_for_iceberg(snapshot, protocol, metadata)
-    if not begun or not snapshot.files.num_files:
+    enabled = newly_enabled_compatibilities(snapshot, protocol, metadata)
+    if not enabled or not snapshot.files.num_files:
         return
-    expected = _Expected(WritePlan.of(protocol, metadata), strict="icebergCompatV2" in begun)
-    found: list[str] = []
+    expected = _FileRules(WritePlan.of(protocol, metadata), strict="icebergCompatV2" in enabled)
+    violations: list[str] = []
     for path in _paths(snapshot):
-        found += [f"{path} {what}" for what in expected.violations(_footer(snapshot, path))]
-        if len(found) >= _MOST_FILES_NAMED:
+        violations += [f"{path} {what}" for what in expected.violations(_footer(snapshot, path))]
+        if len(violations) >= _MAX_VIOLATIONS:
             break
-    if found:
+    if violations:
         raise IcebergCompatibilityError(
-            f"{' and '.join(begun)} cannot be turned on: the table has files that were written without it.",
-            cause="; ".join(found[:_MOST_FILES_NAMED]),
-            fix="Copy the rows into a new table that has the property from the beginning, or turn it on "
-            "while this one is empty.",
+            f"{' and '.join(enabled)} cannot be enabled, because existing files do not comply with it.",
+            cause="; ".join(violations[:_MAX_VIOLATIONS]) + ".",
+            fix="Copy the rows into a new table that is created with the property, or enable it while this "
+            "table is empty.",
         )
 
 
-class _Expected:
-    """What files must look like, by the plan that new ones are written by."""
+class _FileRules:
+    """The rules for the files of a table, derived from the write plan for new files."""
 
     def __init__(self, plan: WritePlan, *, strict: bool) -> None:
         self._mapping = plan.mapping
@@ -83,61 +86,61 @@ class _Expected:
         self._partitions = fields[len(fields) - count :]
 
     def violations(self, footer: pq.FileMetaData) -> Iterator[str]:
-        """What is wrong with a file, in words that follow its path."""
+        """The violations of a file, as phrases that follow its path."""
         schema = footer.schema.to_arrow_schema()
-        places = {name: index for index, name in enumerate(schema.names)}
+        indexes = {name: index for index, name in enumerate(schema.names)}
         in_file = self._mapping.in_file(schema)
         columns = {field.name: in_file.column(field) for field in self._data}
-        last = max((places[found.name] for found in columns.values() if found is not None), default=-1)
+        last = max((indexes[column.name] for column in columns.values() if column is not None), default=-1)
         for field in self._partitions:
-            found = in_file.column(field)
-            if found is None:
+            column = in_file.column(field)
+            if column is None:
                 yield f"lacks the partition column {field.name}"
-            elif places[found.name] < last:
+            elif indexes[column.name] < last:
                 yield f"has the partition column {field.name} before other columns"
         if not self._strict:
             return
         if any(footer.schema.column(index).physical_type == _INT96 for index in range(len(footer.schema))):
-            yield "has times of 96 bits"
+            yield "has 96-bit timestamps"
         for field in self._data:
-            found = columns[field.name]
-            wanted = self._schema.field(self._mapping.physical_name(field)).type
-            if found is None or not _has_parts(field.data_type):
+            column = columns[field.name]
+            expected = self._schema.field(self._mapping.physical_name(field)).type
+            if column is None or not _has_elements(field.data_type):
                 continue
-            if not _same_ids(wanted, schema.field(found.name).type):
-                yield f"lacks ids of what is in the column {field.name}"
+            if not _same_ids(expected, schema.field(column.name).type):
+                yield f"lacks the ids of the elements in the column {field.name}"
 
 
-def _has_parts(data_type: object) -> bool:
-    """Whether there is an array or a map in it, whose parts have ids of their own."""
+def _has_elements(data_type: object) -> bool:
+    """Whether the type contains an array or a map, whose elements have their own ids."""
     if isinstance(data_type, StructType):
-        return any(_has_parts(field.data_type) for field in data_type)
+        return any(_has_elements(field.data_type) for field in data_type)
     return isinstance(data_type, ArrayType | MapType)
 
 
-def _same_ids(wanted: pa.DataType, found: pa.DataType) -> bool:
-    """Whether every part of a type that is in the file has the id that it should; structs may lack fields."""
-    if pa.types.is_struct(wanted):
-        if not pa.types.is_struct(found):
+def _same_ids(expected: pa.DataType, actual: pa.DataType) -> bool:
+    """Whether every element of a type in a file has the expected id. Structs may lack fields."""
+    if pa.types.is_struct(expected):
+        if not pa.types.is_struct(actual):
             return False
-        there = {item.name: item for item in found}
-        return all(_same_ids(item.type, there[item.name].type) for item in wanted if item.name in there)
-    if pa.types.is_map(wanted):
-        return pa.types.is_map(found) and all(
-            _same_id(one, other)
-            for one, other in (
-                (wanted.key_field, found.key_field),
-                (wanted.item_field, found.item_field),
+        present = {item.name: item for item in actual}
+        return all(_same_ids(item.type, present[item.name].type) for item in expected if item.name in present)
+    if pa.types.is_map(expected):
+        return pa.types.is_map(actual) and all(
+            _same_id(expected_field, actual_field)
+            for expected_field, actual_field in (
+                (expected.key_field, actual.key_field),
+                (expected.item_field, actual.item_field),
             )
         )
-    if pa.types.is_list(wanted):
-        return pa.types.is_list(found) and _same_id(wanted.value_field, found.value_field)
+    if pa.types.is_list(expected):
+        return pa.types.is_list(actual) and _same_id(expected.value_field, actual.value_field)
     return True
 
 
-def _same_id(wanted: pa.Field, found: pa.Field) -> bool:
-    ids = [(item.metadata or {}).get(_ID) for item in (wanted, found)]
-    return ids[0] == ids[1] and _same_ids(wanted.type, found.type)
+def _same_id(expected: pa.Field, actual: pa.Field) -> bool:
+    ids = [(item.metadata or {}).get(_ID) for item in (expected, actual)]
+    return ids[0] == ids[1] and _same_ids(expected.type, actual.type)
 
 
 def _paths(snapshot: Snapshot) -> Iterator[str]:
@@ -146,8 +149,8 @@ def _paths(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _footer(snapshot: Snapshot, path: str) -> pq.FileMetaData:
-    found = resolve_data_path(path, root_uri=snapshot.store.uri)
-    with TABLE_ONLY.open(snapshot.store, found) as source:
+    store_path = resolve_data_path(path, root_uri=snapshot.store.uri)
+    with TABLE_ONLY.open(snapshot.store, store_path) as source:
         try:
             check_data_file(source)
             return pq.read_metadata(source)

@@ -1,4 +1,4 @@
-"""SYNC IDENTITY: an identity column goes on behind its rows' values (PROTOCOL.md, "Identity Columns")."""
+"""SYNC IDENTITY: moves a high-water mark past the column's values (PROTOCOL.md, "Identity Columns")."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from delta_core.transaction.commit_result import Committed
 
 
 def sync_identity(snapshot: Snapshot, column: str, **options: Any) -> Committed:
-    """Bring an identity column's high-water mark up to the values that rows brought along.
+    """Raise an identity column's high-water mark to the values that callers inserted explicitly.
 
-    The mark becomes the value of the series at or behind the greatest one in the column (the least, where the
-    step is negative). It never goes back, and stays where all values lie before the start. Reads the column
-    in the whole table: rows that are added meanwhile are a conflict. Nothing is committed where the mark
-    stays: the result is the version that there is, with no attempt.
+    The mark becomes the first value of the series that is at or past the greatest value in the column (the
+    least value when the step is negative). The mark never moves back. It does not change when all values lie
+    before the start. Reads the column in the whole table, so a concurrent commit that adds rows is a
+    conflict. When the mark does not change, nothing is committed. The result is then the current version with
+    no attempt.
 
     Args:
-        snapshot: the table.
-        column: its name, in any case.
-        options: those of the commit.
+        snapshot: the version of the table.
+        column: the column's name, in any case.
+        options: the options of the commit.
 
     Raises:
-        ConfigurationError: there is no such column, or it is no identity column.
-        ConstraintViolationError: the series has no value behind the greatest one within `long`.
+        ConfigurationError: the column does not exist, or is not an identity column.
+        ConstraintViolationError: no value of the series past the greatest one fits into `long`.
     """
     applied = applied_before(snapshot, **options)
     if applied is not None:
         return applied
-    known = _identity(snapshot, column)
-    synced = known.synced(_extreme(snapshot, known))
-    if synced == known:
+    identity = _identity(snapshot, column)
+    synced = identity.synced(_extreme(snapshot, identity))
+    if synced == identity:
         return Committed(version=snapshot.version, attempts=0, snapshot=snapshot)
     return commit_change(
         snapshot,
         operation="CHANGE COLUMN",
-        parameters={"column": known.name, "syncIdentity": True, "highWaterMark": synced.high_water_mark},
+        parameters={"column": identity.name, "syncIdentity": True, "highWaterMark": synced.high_water_mark},
         metadata=with_schema(snapshot, with_high_water_marks(snapshot.schema, [synced])),
         reads_rows=True,
         **options,
@@ -50,24 +51,23 @@ def sync_identity(snapshot: Snapshot, column: str, **options: Any) -> Committed:
 
 def _identity(snapshot: Snapshot, column: str) -> IdentityColumn:
     field = next((item for item in snapshot.schema if item.name.casefold() == column.casefold()), None)
-    known = None if field is None else identity_of(field)
-    if known is None:
-        what = "no such column" if field is None else "a column whose values are not generated so"
+    identity = None if field is None else identity_of(field)
+    if identity is None:
         raise ConfigurationError(
-            f"The identity of column {column!r} cannot be brought up to its values.",
-            cause=f"It is {what}.",
-            fix="Pass the name of an identity column; see the table's schema.",
+            f"The identity column {column!r} cannot be synchronized.",
+            cause="The table has no such column." if field is None else "It is not an identity column.",
+            fix="Pass the name of an identity column of the table's schema.",
         )
-    return known
+    return identity
 
 
 def _extreme(snapshot: Snapshot, column: IdentityColumn) -> int | None:
-    """The value that is farthest in the direction of the step; None where no row has one."""
+    """The farthest value in the direction of the step; None when every row is null."""
     farthest = max if column.step > 0 else min
-    found: int | None = None
+    extreme: int | None = None
     for batch in Scan(snapshot, columns=[column.name]).to_batches():
         bounds = pc.min_max(batch.column(column.name)).as_py()
         value = bounds["max" if column.step > 0 else "min"]
         if value is not None:
-            found = value if found is None else farthest(found, value)
-    return found
+            extreme = value if extreme is None else farthest(extreme, value)
+    return extreme

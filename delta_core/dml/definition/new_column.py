@@ -1,6 +1,6 @@
-"""Columns of a table to be created, with all that a definition can say of them.
+"""Defines columns of a table to be created, with comment, default and generated values.
 
-The names are those of delta-spark's `DeltaTableBuilder.addColumn`.
+The argument names are those of delta-spark's `DeltaTableBuilder.addColumn`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from delta_core.table_features.identity import define_identity
 @public_class
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityGenerator:
-    """How an identity column counts: from `start` on, in steps of `step`, which is not 0."""
+    """The series of an identity column: it begins with `start` and increases by `step`, which is not 0."""
 
     start: int = 1
     step: int = 1
 
     def __post_init__(self) -> None:
-        """Raises ConfigurationError for what is no whole number."""
+        """Raises ConfigurationError when a value is not a whole number."""
         for name, value in (("start", self.start), ("step", self.step)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise ConfigurationError(
@@ -47,30 +47,31 @@ def define_column(
     generated_always_as: str | IdentityGenerator | None = None,
     generated_by_default_as: IdentityGenerator | None = None,
 ) -> StructField:
-    """A column for the schema of `DeltaTable.create`, which checks it together with the others.
+    """A column for the schema of `DeltaTable.create`, which checks all columns together.
 
     Args:
-        name: the column's.
-        data_type: its type, ours or Arrow's.
-        nullable: whether it may hold nulls.
-        comment: what it is.
-        default: SQL text; the value of rows that lack the column.
-        generated_always_as: SQL text over other columns, from which every value follows; or the numbers of an
-            identity column that takes none from callers.
-        generated_by_default_as: the numbers of an identity column, where rows bring none.
+        name: the column's name.
+        data_type: the column's type, as a type of this library or of Arrow.
+        nullable: whether the column may hold nulls.
+        comment: a description of the column.
+        default: SQL text for the value of rows that lack the column.
+        generated_always_as: SQL text on other columns that computes every value; or the series of an identity
+            column that accepts no values from callers.
+        generated_by_default_as: the series of an identity column, for rows without a value.
 
     Raises:
-        ConfigurationError: more than one of the last three, or one of another type.
-        SchemaError: an identity column with step 0, or numbers that are no `long`; or a type that Delta does
-            not have.
+        ConfigurationError: more than one of the last three arguments is given, or an argument has a wrong
+            type.
+        SchemaError: an identity column has the step 0 or values that are not a `long`, or Delta does not
+            support the type.
     """
     require_string(name, what="name of a column")
     _require_kinds(name, nullable=nullable, always=generated_always_as, by_default=generated_by_default_as)
     if sum(item is not None for item in (default, generated_always_as, generated_by_default_as)) > 1:
         raise ConfigurationError(
-            f"Column {name} has more than one source of values.",
-            cause="A column has a default, or a generation expression, or is an identity column.",
-            fix="Pass one of default, generated_always_as and generated_by_default_as.",
+            f"The column {name} has more than one source of values.",
+            cause="A column can have a default or a generation expression, or be an identity column.",
+            fix="Pass only one of default, generated_always_as and generated_by_default_as.",
         )
     field = StructField(name=name, data_type=coerce_type(data_type), nullable=nullable)
     if comment is not None:
@@ -79,41 +80,41 @@ def define_column(
         _require_sql(name, default)
         field = with_metadata(field, {CURRENT_DEFAULT_KEY: default})
     if isinstance(generated_always_as, str):
-        require_string(generated_always_as, what=f"generation expression of column {name}")
+        require_string(generated_always_as, what=f"generation expression of the column {name}")
         field = define_generated(field, generated_always_as)
-    numbers = generated_by_default_as or generated_always_as
-    if isinstance(numbers, IdentityGenerator):
+    series = generated_by_default_as or generated_always_as
+    if isinstance(series, IdentityGenerator):
         explicit = generated_by_default_as is not None
-        field = define_identity(field, start=numbers.start, step=numbers.step, allow_explicit_insert=explicit)
+        field = define_identity(field, start=series.start, step=series.step, allow_explicit_insert=explicit)
     return field
 
 
 def _require_kinds(name: str, *, nullable: object, always: object, by_default: object) -> None:
-    """Refuse what would otherwise make a column of nulls, or one that other readers cannot open."""
+    """Refuse arguments of a wrong type. They would make a column of nulls, or one that readers refuse."""
     if not isinstance(nullable, bool):
         raise ConfigurationError(
-            f"Column {name} cannot be nullable {nullable!r}.",
+            f"The argument nullable of the column {name} cannot be {nullable!r}.",
             cause=f"It is of type {type(nullable).__name__}.",
             fix="Pass True or False.",
         )
-    for word, value, kinds, fix in (
+    for argument, value, kinds, fix in (
         (
             "generated_always_as",
             always,
             (str, IdentityGenerator),
-            "Pass SQL text over other columns, or IdentityGenerator(start=1, step=1).",
+            "Pass SQL text on other columns, or IdentityGenerator(start=1, step=1).",
         ),
         (
             "generated_by_default_as",
             by_default,
             (IdentityGenerator,),
-            "Pass IdentityGenerator(start=1, step=1); for SQL text there is generated_always_as.",
+            "Pass IdentityGenerator(start=1, step=1), or use generated_always_as for SQL text.",
         ),
     ):
         if value is not None and not isinstance(value, kinds):
             raise ConfigurationError(
-                f"Column {name} is not generated by {value!r}.",
-                cause=f"{word} is of type {type(value).__name__}.",
+                f"The column {name} cannot be generated by {value!r}.",
+                cause=f"The argument {argument} is of type {type(value).__name__}.",
                 fix=fix,
             )
 
@@ -121,8 +122,8 @@ def _require_kinds(name: str, *, nullable: object, always: object, by_default: o
 def _require_sql(name: str, default: object) -> None:
     if not isinstance(default, str):
         raise ConfigurationError(
-            f"The default of column {name} cannot be {default!r}.",
-            cause=f"It is of type {type(default).__name__}; a default is SQL text.",
-            fix='Pass text such as "5", "\'new\'" or "current_timestamp()".',
+            f"The default of the column {name} cannot be {default!r}.",
+            cause=f"It is of type {type(default).__name__}, but a default must be SQL text.",
+            fix='Pass SQL text such as "5", "\'new\'" or "current_timestamp()".',
         )
-    require_string(default, what=f"default of column {name}")
+    require_string(default, what=f"default of the column {name}")

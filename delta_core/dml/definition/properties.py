@@ -1,4 +1,4 @@
-"""Table properties, name and description."""
+"""Changes table properties, name and description."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from delta_core.actions import Metadata
-from delta_core.dml.definition.change import commit_change, one_of, with_configuration
+from delta_core.dml.definition.change import any_has_prefix, commit_change, with_configuration
 from delta_core.dml.definition.columns import table_columns, with_columns
 from delta_core.dml.known_properties import refuse_unknown_properties, require_own_values
 from delta_core.errors import ConfigurationError, InvalidTablePropertyError
@@ -42,35 +42,40 @@ from delta_core.transaction.row_ids import enables_row_tracking
 def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **options: Any) -> Committed:
     """Set table properties.
 
-    `delta.columnMapping.mode = name` gives every column its id, and its own name as physical name, in the
-    same commit. `delta.enableRowTracking = true` needs ids for all rows that there are: a table without rows,
-    or one whose rows have had ids all along, gets names for its hidden columns, and others are numbered first
-    (`enable_row_tracking`). `delta.enableIcebergCompatV1` and `delta.enableIcebergCompatV2` need columns that
-    are mapped, and files that were written as each of them asks: the footer of every live file is read.
+    `delta.columnMapping.mode = name` gives every column an id, and its current name as physical name, in the
+    same commit.
+
+    `delta.enableRowTracking = true` needs row ids for all existing rows. An empty table, or a table whose
+    rows all have ids, gets names for its columns of materialized row ids. In other tables assign row ids
+    first (`enable_row_tracking`).
+
+    `delta.enableIcebergCompatV1` and `delta.enableIcebergCompatV2` need column mapping, and files that comply
+    with the compatibility. The footer of every live file is read.
+
     `delta.feature.<name> = supported`, `delta.minReaderVersion` and `delta.minWriterVersion` raise the
-    protocol and are not stored; a lower version than the table's changes nothing.
+    protocol and are not stored. A version lower than the table's changes nothing.
 
     Raises:
-        InvalidTablePropertyError: an unknown property, one that only the protocol's own operations change, or
-            a value that it cannot take.
-        ConfigurationError: a CHECK constraint, which existing rows must be checked against first.
-        UnsupportedTableFeatureError: a property that turns on an unsupported feature.
-        IcebergCompatibilityError: the table, or a file of it, is not what a compatibility asks for.
+        InvalidTablePropertyError: a property is unknown, can be changed only by the library itself, or has an
+            invalid value.
+        ConfigurationError: a property is a CHECK constraint. Existing rows must be checked first.
+        UnsupportedTableFeatureError: a property enables an unsupported feature.
+        IcebergCompatibilityError: the table or one of its files breaks a rule of an Iceberg compatibility.
     """
     properties = property_strings(properties)
     request = ProtocolRequest.of(properties)
     _refuse_constraints(properties)
     refuse_internal_properties(properties)
-    wanted = {**snapshot.metadata.configuration, **request.properties}
+    configuration = {**snapshot.metadata.configuration, **request.properties}
     if turns_row_tracking_on(snapshot, request.properties):
-        wanted |= automatic_properties({ROW_TRACKING}, wanted, is_new=False)
-    metadata = with_configuration(snapshot, wanted)
+        configuration |= automatic_properties({ROW_TRACKING}, configuration, is_new=False)
+    metadata = with_configuration(snapshot, configuration)
     if MODE_KEY in request.properties:
         mode = parse_mode(request.properties[MODE_KEY])
         mapped = change_mode(table_columns(snapshot), mode)
-        # Of a table that has the mode already nothing changes, and its properties are there.
-        kept = {**mapped.configuration, **request.properties, MODE_KEY: mode.value}
-        metadata = with_columns(metadata, replace(mapped, configuration=kept))
+        # When the table already has the mode, `mapped` has the old properties.
+        merged = {**mapped.configuration, **request.properties, MODE_KEY: mode.value}
+        metadata = with_columns(metadata, replace(mapped, configuration=merged))
     metadata = _with_nested_ids(metadata)
     if STATS_COLUMNS_KEY in request.properties:
         require_stats_columns(_columns_of(metadata))
@@ -90,14 +95,14 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
 
 
 def turns_row_tracking_on(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
-    """Whether these properties enable row tracking where it is not."""
+    """Whether these properties enable row tracking that is not enabled yet."""
     before = snapshot.metadata
     after = replace(before, configuration={**before.configuration, **properties})
     return enables_row_tracking(after) and not enables_row_tracking(before)
 
 
 def _with_nested_ids(metadata: Metadata) -> Metadata:
-    """With ids for what is in arrays and maps, where `delta.enableIcebergCompatV2` wants them."""
+    """The metadata with ids for elements of arrays and maps when `delta.enableIcebergCompatV2` needs them."""
     columns = _columns_of(metadata)
     if not (columns.is_mapped and columns.is_enabled("delta.enableIcebergCompatV2")):
         return metadata
@@ -114,23 +119,23 @@ def _columns_of(metadata: Metadata) -> TableColumns:
 
 
 def unset_properties(snapshot: Snapshot, keys: Sequence[str], **options: Any) -> Committed:
-    """Take table properties back to their defaults; a key that is not set is ignored.
+    """Reset table properties to their defaults. A key that is not set is ignored.
 
     Raises:
-        InvalidTablePropertyError: one that only the protocol's own operations change; or one that names
-            protocol versions or a feature, which a table does not store.
-        ConfigurationError: a CHECK constraint.
+        InvalidTablePropertyError: a property can be changed only by the library itself, or stands for a
+            protocol version or a feature, which are not stored as properties.
+        ConfigurationError: a property is a CHECK constraint.
     """
     _refuse_constraints(keys)
     refuse_internal_properties(keys)
     refuse_unset_of_mapping(keys, snapshot.metadata.configuration)
     _refuse_protocol(keys)
-    kept = {key: value for key, value in snapshot.metadata.configuration.items() if key not in keys}
+    remaining = {key: value for key, value in snapshot.metadata.configuration.items() if key not in keys}
     return commit_change(
         snapshot,
         operation="UNSET TBLPROPERTIES",
         parameters={"properties": list(keys), "ifExists": True},
-        metadata=with_configuration(snapshot, kept),
+        metadata=with_configuration(snapshot, remaining),
         **options,
     )
 
@@ -138,7 +143,7 @@ def unset_properties(snapshot: Snapshot, keys: Sequence[str], **options: Any) ->
 def set_description(
     snapshot: Snapshot, *, name: str | None = None, description: str | None = None, **options: Any
 ) -> Committed:
-    """Set the table's name, its description, or both; None leaves one as it is."""
+    """Set the table's name, its description, or both. None keeps the current value."""
     metadata = replace(
         snapshot.metadata,
         name=snapshot.metadata.name if name is None else name,
@@ -154,10 +159,10 @@ def set_description(
 
 
 def _refuse_constraints(keys: Iterable[str]) -> None:
-    if one_of(keys, CONSTRAINT_PREFIX):
+    if any_has_prefix(keys, CONSTRAINT_PREFIX):
         raise ConfigurationError(
-            "CHECK constraints are not set as table properties.",
-            cause="The rows that the table has must be checked first.",
+            "CHECK constraints cannot be set or removed as table properties.",
+            cause="Existing rows must be checked against a constraint first.",
             fix="Use add_constraint and drop_constraint.",
         )
 
@@ -168,7 +173,7 @@ def _refuse_protocol(keys: Iterable[str]) -> None:
         if key.lower() in versions or key.lower().startswith(FEATURE_PREFIX):
             raise InvalidTablePropertyError(
                 f"{key} cannot be unset.",
-                cause="It is no property that the table stores: set, it raises the protocol, which never "
-                "goes back by itself.",
-                fix="Leave it out.",
+                cause="It is not stored as a table property. Setting it raises the protocol, which is never "
+                "lowered automatically.",
+                fix="Remove it from the keys.",
             )

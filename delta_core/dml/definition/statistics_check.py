@@ -1,4 +1,4 @@
-"""Whether every file of a table has statistics of some columns."""
+"""Checks that every file of a table has statistics of some columns."""
 
 from __future__ import annotations
 
@@ -11,38 +11,40 @@ from delta_core.snapshot.snapshot import Snapshot
 
 
 def require_file_statistics(snapshot: Snapshot, columns: Sequence[tuple[str, ...]]) -> None:
-    """Refuse columns of which a live file has no statistics; none are looked for where no column is given.
+    """Refuse columns for which a live file has no statistics. Without columns nothing is read.
 
-    A null count is enough: a file with nothing but nulls, or NaN, has no bounds.
+    A null count is sufficient, because a file with only nulls or NaN has no bounds.
 
     Args:
-        snapshot: the table.
+        snapshot: the version of the table.
         columns: paths of physical names.
 
     Raises:
-        ConfigurationError: names the column and a file.
+        ConfigurationError: a file has no statistics of a column. The error names both.
     """
     if not columns:
         return
     for batch in snapshot.files.batches(["path", "stats"]):
-        for path, text in zip(batch["path"].to_pylist(), batch["stats"].to_pylist(), strict=True):
-            counts = _null_counts(text)
+        for path, stats in zip(batch["path"].to_pylist(), batch["stats"].to_pylist(), strict=True):
+            counts = _null_counts(stats)
             for column in columns:
                 if not _has(counts, column):
                     raise ConfigurationError(
-                        f"A file has no statistics of {'.'.join(column)}: it is not clustered by.",
-                        cause=f"{path} was written without; every file of a clustered table has them.",
-                        fix="Overwrite the table with the column among those that have statistics, or choose "
+                        f"The table cannot be clustered by {'.'.join(column)}, because a file has no "
+                        "statistics of it.",
+                        cause=f"The file {path} lacks them. Every file of a clustered table needs statistics "
+                        "of the clustering columns.",
+                        fix="Add the column to those with statistics and overwrite the table, or choose "
                         "another column.",
                     )
 
 
-def _null_counts(text: str | None) -> Any:
+def _null_counts(stats: str | None) -> Any:
     try:
-        found = json.loads(text or "{}")
+        document = json.loads(stats or "{}")
     except ValueError:
         return {}
-    return found.get("nullCount") if isinstance(found, dict) else {}
+    return document.get("nullCount") if isinstance(document, dict) else {}
 
 
 def _has(counts: Any, column: Sequence[str]) -> bool:

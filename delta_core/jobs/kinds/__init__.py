@@ -1,4 +1,4 @@
-"""The built-in kinds, one verb per file."""
+"""The built-in job kinds, one verb per file."""
 
 from delta_core.jobs.kinds.checkpoint import CHECKPOINT, CLEANUP_METADATA
 from delta_core.jobs.kinds.clone import CLONE

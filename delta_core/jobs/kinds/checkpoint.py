@@ -1,4 +1,4 @@
-"""Kinds `checkpoint` and `cleanup_metadata`: care for the log."""
+"""Kinds `checkpoint` and `cleanup_metadata`: maintenance of the log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLEANUP_PARAMS: Final = {
 
 
 def run_checkpoint(spec: JobSpec, context: JobContext) -> JobResult:
-    """Write a checkpoint of the newest version; nothing when there is one, or in a dry run."""
+    """Write a checkpoint of the newest version. Writes nothing when it has a checkpoint, or in a dry run."""
     snapshot, dry_run = context.require_snapshot(), spec.params.get("dry_run", False)
     if snapshot.segment.checkpoint_version == snapshot.version:
         return context.succeeded(
@@ -50,7 +50,7 @@ def run_cleanup(spec: JobSpec, context: JobContext) -> JobResult:
     context.check_deadline(spec)
     context.check_lease()
     cleanup = cleanup_expired_logs(context.require_snapshot(), clock=context.clock, dry_run=dry_run)
-    figures = {"files_deleted": len(cleanup.files), "bytes_deleted": cleanup.total_bytes}
+    metrics = {"files_deleted": len(cleanup.files), "bytes_deleted": cleanup.total_bytes}
     output = {
         "cutoff_ms": cleanup.cutoff_ms,
         "checkpoint_version": cleanup.checkpoint_version,
@@ -58,10 +58,10 @@ def run_cleanup(spec: JobSpec, context: JobContext) -> JobResult:
     }
     return context.succeeded(
         spec,
-        predicted=figures,
-        actual={} if dry_run else figures,
+        predicted=metrics,
+        actual={} if dry_run else metrics,
         output=output,
-        warnings=tuple(f"older log files stay because of {pin.label}" for pin in cleanup.pins),
+        warnings=tuple(f"Older log files are kept because of {pin.label}." for pin in cleanup.pins),
     )
 
 

@@ -1,4 +1,4 @@
-"""Kind `clone`: make the job's table what another table is, or was."""
+"""Kind `clone`: make the job's table a clone of a version of another table."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _PARAMS: Final = {
     "required": ["source_uri"],
     "properties": {
         "source_uri": {"type": "string", "minLength": 1, "description": "The table to clone."},
-        "shallow": {"type": "boolean", "description": "Name the source's files instead of copying them."},
-        "version": {"type": ["integer", "null"], "minimum": 0, "description": "Of the source."},
+        "shallow": {"type": "boolean", "description": "Refer to the source's files instead of copying them."},
+        "version": {"type": ["integer", "null"], "minimum": 0, "description": "Version of the source."},
         "timestamp": {
             "type": ["string", "integer", "null"],
-            "description": "ISO 8601 (UTC when it names no zone) or epoch milliseconds: the version then.",
+            "description": "Time of the source's version: ISO 8601 (UTC without a zone) or epoch "
+            "milliseconds.",
         },
         "allowed_root_uris": ALLOWED_ROOT_URIS,
         "dry_run": {"type": "boolean", "description": "Plan only."},
@@ -32,8 +33,8 @@ _PARAMS: Final = {
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Plan, copy what the clone lacks, and commit; nothing is committed where nothing is new."""
-    plan = _planned(spec, context)
+    """Plan, copy the missing files, and commit. An empty plan commits nothing."""
+    plan = _plan(spec, context)
     predicted = {
         "files_added": len(plan.adds),
         "files_removed": 0 if plan.removed is None else plan.removed.num_rows,
@@ -51,10 +52,10 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         clock=context.clock,
     )
     committed = result.committed
-    before = context.snapshot.version if context.snapshot is not None else None
+    version_before = context.snapshot.version if context.snapshot is not None else None
     return context.succeeded(
         spec,
-        version_to=before if committed is None else committed.version,
+        version_to=version_before if committed is None else committed.version,
         commits=() if result.version is None else (result.version,),
         already_applied=committed is not None and committed.already_applied,
         predicted=predicted,
@@ -73,7 +74,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     )
 
 
-def _planned(spec: JobSpec, context: JobContext) -> ClonePlan:
+def _plan(spec: JobSpec, context: JobContext) -> ClonePlan:
     params, options, clock = spec.params, context.storage_options, context.clock
     timestamp = params.get("timestamp")
     source = Snapshot.load(
@@ -96,7 +97,7 @@ def _planned(spec: JobSpec, context: JobContext) -> ClonePlan:
 CLONE: Final = JobKind(
     name="clone",
     run=run,
-    help="Make the table what another table is, or was.",
+    help="Make the table a clone of a version of another table.",
     params_schema=_PARAMS,
     needs_table=False,
 )

@@ -1,4 +1,4 @@
-"""Kind `convert`: make a directory of Parquet files a table where it lies."""
+"""Kind `convert`: convert a directory of Parquet files to a table in place."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _PARAMS: Final = {
                 "required": ["name", "type"],
                 "properties": {
                     "name": {"type": "string", "minLength": 1},
-                    "type": {"type": "string", "minLength": 1, "description": "Such as date or long."},
+                    "type": {"type": "string", "minLength": 1, "description": "A type such as date or long."},
                 },
             },
-            "description": "The partition columns that the directories spell, in their order.",
+            "description": "The partition columns of the directories, in the order of the directories.",
         },
         "partition_strategy": {
             "enum": ["hive", "directory"],
-            "description": "`year=2024/month=5`, also when left out, or `2024/5`.",
+            "description": "hive: `year=2024/month=5`, the default. directory: `2024/5`.",
         },
         "name": {"type": ["string", "null"]},
         "description": {"type": ["string", "null"]},
@@ -48,10 +48,13 @@ _PARAMS: Final = {
             "additionalProperties": {"type": "string"},
             "description": "Properties of the table.",
         },
-        "collect_stats": {"type": "boolean", "description": "Statistics of columns, from the footers."},
+        "collect_stats": {
+            "type": "boolean",
+            "description": "Collect column statistics from the Parquet footers.",
+        },
         "if_exists": {
             "enum": ["error", "ignore"],
-            "description": "What to do where there is a table; fail unless given.",
+            "description": "What to do when there is already a table. The default is error.",
         },
         "dry_run": {"type": "boolean", "description": "Plan only."},
     },
@@ -59,14 +62,14 @@ _PARAMS: Final = {
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Read the footers, and commit version 0."""
+    """Read the Parquet footers, and commit version 0."""
     if context.snapshot is not None:
         return _existing(spec, context)
-    plan = _planned(spec.params, context)
-    figures = plan.to_json()
-    predicted = {name: figures[name] for name in ("files", "bytes", "rows")}
-    output = {"partition_columns": figures["partition_columns"]}
-    context.reporter.emit("files.planned", files=figures["files"], bytes=figures["bytes"])
+    plan = _plan(spec.params, context)
+    metrics = plan.to_json()
+    predicted = {name: metrics[name] for name in ("files", "bytes", "rows")}
+    output = {"partition_columns": metrics["partition_columns"]}
+    context.reporter.emit("files.planned", files=metrics["files"], bytes=metrics["bytes"])
     if spec.params.get("dry_run", False):
         return context.succeeded(spec, predicted=predicted, output=output)
     try:
@@ -85,12 +88,12 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         already_applied=applied,
         predicted=predicted,
         actual=predicted,
-        metrics=JobMetrics(files_added=figures["files"], bytes_added=figures["bytes"], rows=figures["rows"]),
+        metrics=JobMetrics(files_added=metrics["files"], bytes_added=metrics["bytes"], rows=metrics["rows"]),
         output=output,
     )
 
 
-_EXISTS: Final = "there is a table already"
+_EXISTS: Final = "There is already a table."
 
 
 def _existing(spec: JobSpec, context: JobContext) -> JobResult:
@@ -99,7 +102,7 @@ def _existing(spec: JobSpec, context: JobContext) -> JobResult:
     return context.succeeded(spec, output={"reason": _EXISTS})
 
 
-def _planned(params: Mapping[str, Any], context: JobContext) -> ConversionPlan:
+def _plan(params: Mapping[str, Any], context: JobContext) -> ConversionPlan:
     return plan_conversion(
         context.require_store(),
         partition_by=_partition_schema(params.get("partition_by") or ()),
@@ -126,7 +129,7 @@ def _partition_schema(columns: Sequence[Mapping[str, str]]) -> StructType | None
 CONVERT: Final = JobKind(
     name="convert",
     run=run,
-    help="Make a directory of Parquet files a table where it lies.",
+    help="Convert a directory of Parquet files to a table in place.",
     params_schema=_PARAMS,
     needs_table=False,
 )

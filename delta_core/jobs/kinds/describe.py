@@ -1,4 +1,4 @@
-"""Kind `describe`: what the table is."""
+"""Kind `describe`: identity, schema, protocol, properties and size of a table."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
 
 
 DESCRIBE: Final = JobKind(
-    name="describe", run=run, help="Tell what the table is: schema, properties, size.", commits=False
+    name="describe", run=run, help="Show the table's schema, properties and size.", commits=False
 )

@@ -45,36 +45,36 @@ _PLAN_PARAMS: Final = {
                 "cluster_columns": {"type": "array", "items": {"type": "string", "minLength": 1}},
                 "cluster_min_new_fraction": {"type": "number", "minimum": 0, "maximum": 1},
             },
-            "description": "A resolved policy: when each verb is due.",
+            "description": "A resolved policy: the conditions under which each verb is due.",
         },
         "since": {
             "type": ["object", "null"],
-            "description": "`output.seen` of an earlier plan of the table: only what changed since is read.",
+            "description": "`output.seen` of an earlier plan of the table. Then only newer changes are read.",
         },
         "allowed_root_uris": ALLOWED_ROOT_URIS,
         "list_vacuum": {
             "type": "boolean",
-            "description": "Also list the store for what a vacuum would delete.",
+            "description": "Also list the store to find the files that a vacuum would delete.",
         },
     },
 }
 
 
 def run_observe(spec: JobSpec, context: JobContext) -> JobResult:
-    """Facts only."""
+    """Report the table's health, without decisions."""
     health = observe(
         context.require_snapshot(),
         target_size_bytes=spec.params.get("target_size_bytes"),
-        reach=_reach(spec, context),
+        reach=_data_access(spec, context),
         clock=context.clock,
     )
     return context.succeeded(spec, output={"health": health.to_json()})
 
 
 def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
-    """Facts, decisions, and the plan of the compaction.
+    """Report the table's health, the decisions, and the plan of the compaction.
 
-    An unchanged table costs one listing when the last look is given.
+    An unchanged table costs one listing when `since` is given.
     """
     rules = MaintenanceRules.from_json(spec.params.get("rules") or {})
     target, columns = rules.compaction_target_size_bytes, rules.cluster_columns
@@ -84,15 +84,20 @@ def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
         "cluster_columns": list(columns),
         "allowed_root_uris": list(spec.params.get("allowed_root_uris") or ()),
     }
-    listed = spec.params.get("list_vacuum", False)
+    list_vacuum = spec.params.get("list_vacuum", False)
     output: dict[str, Any] = {"rules": rules.to_json()}
-    if since is not None and since.asked == asked and not listed and since.holds(context.require_store()):
+    if (
+        since is not None
+        and since.asked == asked
+        and not list_vacuum
+        and since.holds(context.require_store())
+    ):
         seen: LastLook | None = since
         health, compaction = since.at(context.clock.now_ms()), since.compaction
         versions = {"version_from": health.version, "version_to": health.version}
     else:
         context = context.with_table(spec)
-        snapshot, reach = context.require_snapshot(), _reach(spec, context)
+        snapshot, reach = context.require_snapshot(), _data_access(spec, context)
         health = observe(
             snapshot,
             target_size_bytes=target,
@@ -101,10 +106,10 @@ def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
             reach=reach,
             clock=context.clock,
         )
-        compaction = _planned(snapshot, health, target, reach).predicted()
+        compaction = _maintenance_plan(snapshot, health, target, reach).predicted()
         seen = LastLook.of(snapshot, health, compaction=compaction, asked=asked)
         versions = {}
-        if listed:
+        if list_vacuum:
             vacuum = plan_vacuum(snapshot, retention_hours=rules.vacuum_retention_hours, clock=context.clock)
             output["vacuum"] = vacuum.predicted()
     decisions = decide(health, rules)
@@ -121,7 +126,7 @@ def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
     return context.succeeded(spec, predicted=compaction, output=output, **versions)
 
 
-def _planned(
+def _maintenance_plan(
     snapshot: Snapshot, health: TableHealth, target_size_bytes: int | None, reach: DataAccess
 ) -> CompactionPlan | ClusteringPlan:
     if health.clustered_by:
@@ -129,30 +134,30 @@ def _planned(
     return plan_compaction(snapshot, target_size_bytes=target_size_bytes, reach=reach)
 
 
-def _reach(spec: JobSpec, context: JobContext) -> DataAccess:
+def _data_access(spec: JobSpec, context: JobContext) -> DataAccess:
     return DataAccess(allowed_roots=context.allowed_roots(spec), clock=context.clock)
 
 
 def _since(spec: JobSpec) -> LastLook | None:
-    """The last look, unless it was at another table than the job's."""
+    """The earlier plan's `output.seen`, unless it belongs to another table than the job's."""
     document = spec.params.get("since")
     if document is None:
         return None
-    found = LastLook.from_json(document)
-    return found if spec.table.id in (None, found.health.table_id) else None
+    last_look = LastLook.from_json(document)
+    return last_look if spec.table.id in (None, last_look.health.table_id) else None
 
 
 OBSERVE: Final = JobKind(
     name="observe",
     run=run_observe,
-    help="Tell how healthy the table is.",
+    help="Report the table's health.",
     params_schema=_OBSERVE_PARAMS,
     commits=False,
 )
 PLAN: Final = JobKind(
     name="plan",
     run=run_plan,
-    help="Tell which maintenance is due, and why.",
+    help="Report which maintenance is due, and why.",
     params_schema=_PLAN_PARAMS,
     commits=False,
     opens_table=False,

@@ -1,4 +1,4 @@
-"""Kind `optimize`: put small files together, or rows into the order of some columns."""
+"""Kind `optimize`: compact small files, or Z-order or cluster rows by columns."""
 
 from __future__ import annotations
 
@@ -32,46 +32,46 @@ from delta_core.storage.log_store import LogStore
 
 _Plan = CompactionPlan | ZOrderPlan | ClusteringPlan
 
-_OF_COMPACTION = ("min_file_size_bytes",)
-_OF_ORDERING = ("min_new_fraction", "full", "memory_limit_bytes")
+_COMPACTION_OPTIONS = ("min_file_size_bytes",)
+_ORDERING_OPTIONS = ("min_new_fraction", "full", "memory_limit_bytes")
 
 _PARAMS: Final = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "predicate": {"type": ["string", "null"], "description": "Over partition columns only."},
+        "predicate": {"type": ["string", "null"], "description": "A predicate over partition columns only."},
         "target_size_bytes": {
             "type": ["integer", "null"],
             "minimum": 1,
-            "description": "Size of a new file; delta.targetFileSize when null.",
+            "description": "Size of a new file; by default delta.targetFileSize.",
         },
         "min_file_size_bytes": {
             "type": ["integer", "null"],
             "minimum": 1,
-            "description": "Files below this are small; three quarters of the target when null.",
+            "description": "Files below this size are small; by default three quarters of the target.",
         },
         "z_order_by": {
             "type": ["array", "null"],
             "items": {"type": "string", "minLength": 1},
-            "description": "Bring rows near each other in these columns into the same files; "
-            "null or empty clusters a table with clustering columns and puts small files of others together.",
+            "description": "Z-order rows by these columns. When null or empty, a table with clustering "
+            "columns is clustered, and another table is compacted.",
         },
         "min_new_fraction": {
             "type": ["number", "null"],
             "minimum": 0,
             "maximum": 1,
-            "description": "Z-order: leave a partition alone while a smaller share of its bytes is new; "
-            "clustering: leave the table alone.",
+            "description": "Z-order: skip a partition while a smaller share of its bytes is new. "
+            "Clustering: skip the table.",
         },
         "full": {
             "type": "boolean",
-            "description": "Z-order: rewrite what is in order too; clustering: also what was clustered by "
-            "other columns, or by another engine.",
+            "description": "Z-order: also rewrite files in order. Clustering: also rewrite files that were "
+            "clustered by other columns, or by another engine.",
         },
         "memory_limit_bytes": {
             "type": ["integer", "null"],
             "minimum": 1,
-            "description": "Z-order and clustering: memory for rows; what needs more goes over disk.",
+            "description": "Z-order and clustering: memory for sorting rows. A larger sort spills to disk.",
         },
         "compression": {"enum": ["snappy", "zstd", "none"], "description": "Codec of the new files."},
         "allowed_root_uris": ALLOWED_ROOT_URIS,
@@ -81,47 +81,51 @@ _PARAMS: Final = {
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Plan, then apply; nothing to do commits nothing."""
+    """Plan, then apply. An empty plan commits nothing."""
     snapshot = context.require_snapshot()
     roots = context.allowed_roots(spec)
-    plan = _planned(snapshot, spec.params, DataAccess(allowed_roots=roots, clock=context.clock))
+    plan = _make_plan(snapshot, spec.params, DataAccess(allowed_roots=roots, clock=context.clock))
     bins = len(plan.bins) if isinstance(plan, CompactionPlan) else len(plan.groups)
     context.reporter.emit("files.planned", files=plan.num_files, bytes=plan.total_bytes, bins=bins)
     if spec.params.get("dry_run", False):
         return context.succeeded(spec, predicted=plan.predicted(), output={"plan": plan.to_json()})
     result = _apply(snapshot, plan, spec, context, roots=roots)
-    already = result.committed is not None and result.committed.already_applied
-    figures = result.metrics
+    already_applied = result.committed is not None and result.committed.already_applied
+    metrics = result.metrics
     return context.succeeded(
         spec,
         version_to=snapshot.version if result.committed is None else result.committed.version,
         commits=() if result.version is None else (result.version,),
-        already_applied=already,
+        already_applied=already_applied,
         predicted=plan.predicted(),
         actual={
-            "files_removed": figures["numFilesRemoved"],
-            "files_added": figures["numFilesAdded"],
-            "bytes_removed": figures["filesRemoved"]["totalSize"],
-            "bytes_added": figures["filesAdded"]["totalSize"],
-            "partitions": figures["partitionsOptimized"],
+            "files_removed": metrics["numFilesRemoved"],
+            "files_added": metrics["numFilesAdded"],
+            "bytes_removed": metrics["filesRemoved"]["totalSize"],
+            "bytes_added": metrics["filesAdded"]["totalSize"],
+            "partitions": metrics["partitionsOptimized"],
             "rows": result.rows,
         },
         metrics=JobMetrics(
-            files_added=figures["numFilesAdded"],
-            files_removed=figures["numFilesRemoved"],
-            bytes_added=figures["filesAdded"]["totalSize"],
-            bytes_removed=figures["filesRemoved"]["totalSize"],
+            files_added=metrics["numFilesAdded"],
+            files_removed=metrics["numFilesRemoved"],
+            bytes_added=metrics["filesAdded"]["totalSize"],
+            bytes_removed=metrics["filesRemoved"]["totalSize"],
             rows=result.rows,
         ),
-        output={"metrics": dict(figures)},
+        output={"metrics": dict(metrics)},
     )
 
 
-def _planned(snapshot: Snapshot, params: Mapping[str, Any], reach: DataAccess) -> _Plan:
+def _make_plan(snapshot: Snapshot, params: Mapping[str, Any], data_access: DataAccess) -> _Plan:
     columns = params.get("z_order_by")
     target = params.get("target_size_bytes")
     if columns:
-        _refuse_options(params, _OF_COMPACTION, why="Z-order rewrites whole partitions, whatever their files")
+        _refuse_options(
+            params,
+            _COMPACTION_OPTIONS,
+            cause="Z-order rewrites whole partitions, regardless of the file sizes.",
+        )
         return plan_z_order(
             snapshot,
             columns,
@@ -129,37 +133,41 @@ def _planned(snapshot: Snapshot, params: Mapping[str, Any], reach: DataAccess) -
             target_size_bytes=target,
             min_new_fraction=params.get("min_new_fraction") or 0.0,
             full=params.get("full", False),
-            reach=reach,
+            reach=data_access,
         )
     clustering = clustering_of(snapshot)
     if clustering is not None and clustering.columns:
-        why = "the table has clustering columns, so it has no partitions and files of any size are clustered"
-        _refuse_options(params, ("predicate", *_OF_COMPACTION), why=why)
+        cause = "The table has clustering columns: it has no partitions, and files of any size are clustered."
+        _refuse_options(params, ("predicate", *_COMPACTION_OPTIONS), cause=cause)
         return plan_clustering(
             snapshot,
             target_size_bytes=target,
             min_new_fraction=params.get("min_new_fraction") or 0.0,
             full=params.get("full", False),
-            reach=reach,
+            reach=data_access,
         )
-    why = "without z_order_by, and without clustering columns, only small files are rewritten"
-    _refuse_options(params, _OF_ORDERING, why=why, fix="name the columns in z_order_by, or leave it out")
+    cause = "Without z_order_by and without clustering columns, only small files are rewritten."
+    _refuse_options(
+        params, _ORDERING_OPTIONS, cause=cause, fix="Name the columns in z_order_by, or leave the option out."
+    )
     return plan_compaction(
         snapshot,
         predicate=params.get("predicate"),
         target_size_bytes=target,
         min_file_size_bytes=params.get("min_file_size_bytes"),
-        reach=reach,
+        reach=data_access,
     )
 
 
 def _refuse_options(
-    params: Mapping[str, Any], foreign: Sequence[str], *, why: str, fix: str = "leave it out"
+    params: Mapping[str, Any], inapplicable: Sequence[str], *, cause: str, fix: str = "Leave the option out."
 ) -> None:
-    """Refuse options of another way of optimizing, which would be ignored without a word."""
-    given = [name for name in foreign if params.get(name)]
+    """Refuse options of another way of optimizing, which would be ignored silently."""
+    given = [name for name in inapplicable if params.get(name)]
     if given:
-        raise ConfigurationError(f"{', '.join(given)} has no meaning here", cause=why, fix=fix)
+        raise ConfigurationError(
+            f"The option {', '.join(given)} does not apply to this table or job.", cause=cause, fix=fix
+        )
 
 
 def _apply(
@@ -210,6 +218,6 @@ def _apply(
 OPTIMIZE: Final = JobKind(
     name="optimize",
     run=run,
-    help="Put small files together, or rows in the order of some columns; no row changes.",
+    help="Compact small files, or Z-order or cluster rows by columns. No row changes.",
     params_schema=_PARAMS,
 )

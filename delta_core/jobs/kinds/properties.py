@@ -1,4 +1,4 @@
-"""Kind `properties`: set table properties, and take others back to their defaults."""
+"""Kind `properties`: set and unset table properties."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PARAMS: Final = {
         "unset": {
             "type": ["array", "null"],
             "items": {"type": "string", "minLength": 1},
-            "description": "Properties that go back to their defaults; one that is not set is ignored.",
+            "description": "Properties to unset. One that is not set is ignored.",
         },
         "dry_run": {"type": "boolean", "description": "Plan only."},
     },
@@ -35,42 +35,49 @@ _PARAMS: Final = {
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Change what is not as it should be: a commit for what is set, and one for what is unset."""
-    wanted: Mapping[str, str] = spec.params.get("set") or {}
-    unwanted: Sequence[str] = spec.params.get("unset") or ()
-    if both := sorted(set(wanted) & set(unwanted)):
+    """Change the properties that differ: one commit sets properties, and one commit unsets others."""
+    to_set: Mapping[str, str] = spec.params.get("set") or {}
+    to_unset: Sequence[str] = spec.params.get("unset") or ()
+    if both := sorted(set(to_set) & set(to_unset)):
         raise ConfigurationError(
-            f"These properties are to be set and unset: {', '.join(both)}.", fix="Leave out one of the two."
+            f"These properties are both in set and in unset: {', '.join(both)}.",
+            fix="Remove them from one of the two.",
         )
     snapshot = context.require_snapshot()
-    now = snapshot.metadata.configuration
-    changed = {key: value for key, value in wanted.items() if not _is_set(snapshot, key, value)}
-    gone = [key for key in unwanted if key in now]
-    predicted = {"set": len(changed), "unset": len(gone)}
-    output: dict[str, Any] = {"set": changed, "unset": gone}
-    if spec.params.get("dry_run", False) or not (changed or gone):
+    configuration = snapshot.metadata.configuration
+    changed = {key: value for key, value in to_set.items() if not _is_set(snapshot, key, value)}
+    removed = [key for key in to_unset if key in configuration]
+    predicted = {"set": len(changed), "unset": len(removed)}
+    output: dict[str, Any] = {"set": changed, "unset": removed}
+    if spec.params.get("dry_run", False) or not (changed or removed):
         return context.succeeded(spec, predicted=predicted, output=output)
-    keyed = context.commit_properties(spec)
+    properties_with_key = context.commit_properties(spec)
     steps: list[Committed] = []
     if changed:
-        # The key goes with the last commit, so that a job that died between the two does both again.
-        properties = keyed.without_key() if gone else keyed
+        # The last commit records the key, so that a job that died between the two commits repeats both.
+        properties = properties_with_key.without_key() if removed else properties_with_key
         steps.append(
             set_properties(
                 snapshot, changed, properties=properties, observer=context.observer, clock=context.clock
             )
         )
         snapshot = steps[-1].snapshot or snapshot.refresh()
-    if gone:
+    if removed:
         steps.append(
-            unset_properties(snapshot, gone, properties=keyed, observer=context.observer, clock=context.clock)
+            unset_properties(
+                snapshot,
+                removed,
+                properties=properties_with_key,
+                observer=context.observer,
+                clock=context.clock,
+            )
         )
-    made = tuple(step.version for step in steps if not step.already_applied)
+    committed = tuple(step.version for step in steps if not step.already_applied)
     return context.succeeded(
         spec,
         version_to=steps[-1].version,
-        commits=made,
-        already_applied=not made,
+        commits=committed,
+        already_applied=not committed,
         predicted=predicted,
         actual=predicted,
         output=output,
@@ -95,6 +102,6 @@ def _is_set(snapshot: Snapshot, key: str, value: str) -> bool:
 PROPERTIES: Final = JobKind(
     name="properties",
     run=run,
-    help="Set table properties, and take others back to their defaults.",
+    help="Set and unset table properties.",
     params_schema=_PARAMS,
 )

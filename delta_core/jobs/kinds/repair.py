@@ -1,4 +1,4 @@
-"""Kind `repair`: take files out of the table that are gone. A dry run unless told otherwise."""
+"""Kind `repair`: remove files from the table that are missing in the store. A dry run by default."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     context.reporter.emit("files.planned", files=len(plan.missing), bytes=plan.missing_bytes)
     output = {"plan": plan.to_json()}
     warnings = tuple(
-        f"cannot be read, and stays: {file.path}: {file.reason}" for file in plan.unreadable[:20]
+        f"Cannot be read, and stays in the table: {file.path}: {file.reason}" for file in plan.unreadable[:20]
     )
     if spec.params.get("dry_run", True):
         return context.succeeded(spec, predicted=plan.predicted(), output=output, warnings=warnings)
@@ -53,6 +53,6 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
 REPAIR: Final = JobKind(
     name="repair",
     run=run,
-    help="Take files out of the table that the store no longer has.",
+    help="Remove files from the table that are missing in the store.",
     params_schema=_PARAMS,
 )

@@ -1,4 +1,4 @@
-"""Kind `restore`: make the table what it was. A dry run unless told otherwise."""
+"""Kind `restore`: restore the table to an earlier version. A dry run by default."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ _PARAMS: Final = {
         "version": {"type": ["integer", "null"], "minimum": 0},
         "timestamp": {
             "type": ["string", "integer", "null"],
-            "description": "ISO 8601 (UTC when it names no zone) or epoch milliseconds.",
+            "description": "ISO 8601 (UTC without a zone) or epoch milliseconds.",
         },
         "dry_run": {"type": "boolean", "description": "Plan only; true unless given."},
         "ignore_missing_files": {
             "type": "boolean",
-            "description": "Leave out files that the store no longer has.",
+            "description": "Leave out files that are missing in the store.",
         },
         "expected_version": {
             "type": ["integer", "null"],
             "minimum": 0,
-            "description": "The version that the plan was made for; the job fails when there are newer ones.",
+            "description": "The table's version at the time of the plan. The job fails when there are "
+            "newer versions.",
         },
         "diff": {
             "type": "string",
             "enum": ["files", "rows"],
-            "description": "How exact the plan is; `rows` reads the files that come and go. Default `files`.",
+            "description": "Detail of the plan. `rows` reads the files that the restore adds and removes. "
+            "Default `files`.",
         },
         "sample_rows": {
             "type": "integer",
             "minimum": 0,
-            "description": "With `rows`: how many lost and returned rows the plan shows; at most and by "
-            "default 20.",
+            "description": "With `rows`: how many lost and returned rows the plan shows. The default and the "
+            "maximum are 20.",
         },
     },
 }
@@ -80,7 +82,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         "plan": plan.to_json(),
     }
     if params.get("dry_run", True):
-        warnings = (f"{len(plan.missing)} files are missing",) if plan.missing else ()
+        warnings = (f"{len(plan.missing)} files are missing.",) if plan.missing else ()
         return context.succeeded(spec, predicted=plan.predicted(), output=output, warnings=warnings)
     result = apply_restore(
         snapshot,
@@ -113,10 +115,10 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
             bytes_removed=result.bytes_removed,
         ),
         output=output,
-        warnings=tuple(f"missing, left out: {path}" for path in plan.missing[:20]),
+        warnings=tuple(f"Missing file, left out: {path}" for path in plan.missing[:20]),
     )
 
 
 RESTORE: Final = JobKind(
-    name="restore", run=run, help="Make the table what it was at a version or time.", params_schema=_PARAMS
+    name="restore", run=run, help="Restore the table to an earlier version or time.", params_schema=_PARAMS
 )

@@ -1,4 +1,4 @@
-"""Kind `vacuum`: delete files that nothing needs any more. A dry run unless told otherwise."""
+"""Kind `vacuum`: delete files that no retained version needs. A dry run by default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARAMS: Final = {
         "retention_hours": {
             "type": ["number", "null"],
             "minimum": 0,
-            "description": "The table's retention, at least 168, when null.",
+            "description": "By default the table's retention, at least 168.",
         },
         "dry_run": {"type": "boolean", "description": "Plan only; true unless given."},
         "enforce_retention": {
@@ -41,12 +41,12 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         clock=context.clock,
     )
     context.reporter.emit("files.planned", files=len(plan.files), bytes=plan.total_bytes)
-    others = tuple(
-        f"{folder} is a Delta table of its own: nothing in it goes" for folder in plan.inner_tables
+    inner_table_warnings = tuple(
+        f"{folder} is another Delta table: its files are not deleted." for folder in plan.inner_tables
     )
     if params.get("dry_run", True):
         return context.succeeded(
-            spec, predicted=plan.predicted(), output={"plan": plan.to_json()}, warnings=others
+            spec, predicted=plan.predicted(), output={"plan": plan.to_json()}, warnings=inner_table_warnings
         )
     result = apply_vacuum(
         snapshot,
@@ -72,9 +72,9 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         metrics=JobMetrics(files_removed=result.deleted_files, bytes_removed=result.deleted_bytes),
         output={"plan": plan.to_json(), "kept": list(result.kept)},
         warnings=(
-            *others,
-            *(f"kept after all: {path}" for path in result.kept[:20]),
-            *(f"kept by {pin}" for pin in result.pins),
+            *inner_table_warnings,
+            *(f"Planned but not deleted: {path}" for path in result.kept[:20]),
+            *(f"Retained by {pin}" for pin in result.pins),
         ),
     )
 

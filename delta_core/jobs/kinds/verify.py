@@ -1,4 +1,4 @@
-"""Kind `verify`: named checks; a failed one fails the job, and the report says which."""
+"""Kind `verify`: named checks. A failed check fails the job; the report lists every check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
 from delta_core.maintenance.verify import VerificationReport, verify_commits, verify_table
 from delta_core.snapshot.snapshot import Snapshot
 
-_OF_THE_TABLE: Final = ("version_to", "version_from", "expected_rows", "sample_footers")
+_TABLE_PARAMS: Final = ("version_to", "version_from", "expected_rows", "sample_footers")
 
 _PARAMS: Final = {
     "type": "object",
@@ -22,8 +22,8 @@ _PARAMS: Final = {
         "commits": {
             "type": ["array", "null"],
             "items": {"type": "integer", "minimum": 0},
-            "description": "Check what these commits added, and that those which change no data kept every "
-            "row; nothing else of the table is looked at. Null checks the whole table.",
+            "description": "Check the files that these commits added, and that commits without data change "
+            "kept every row. Nothing else of the table is checked. Null checks the whole table.",
         },
         "version_to": {
             "type": ["integer", "null"],
@@ -43,13 +43,13 @@ _PARAMS: Final = {
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Check, and report every check whether it passed or not.
+    """Run the checks, and report each check.
 
-    An empty list of commits asks nothing of the store.
+    An empty list of commits makes no request.
     """
     commits = spec.params.get("commits")
     if commits is not None:
-        return _reported(spec, context, _of_commits(spec, context, commits))
+        return _result(spec, context, _verify_commits(spec, context, commits))
     context = context.with_table(spec)
     snapshot = context.require_snapshot()
     params = spec.params
@@ -65,23 +65,23 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         allowed_roots=context.allowed_roots(spec),
         clock=context.clock,
     )
-    return _reported(spec, context, report)
+    return _result(spec, context, report)
 
 
-def _of_commits(spec: JobSpec, context: JobContext, commits: list[int]) -> VerificationReport:
-    given = [name for name in _OF_THE_TABLE if spec.params.get(name) is not None]
+def _verify_commits(spec: JobSpec, context: JobContext, commits: list[int]) -> VerificationReport:
+    given = [name for name in _TABLE_PARAMS if spec.params.get(name) is not None]
     if given:
         raise ConfigurationError(
-            f"{', '.join(given)} has no meaning beside commits.",
+            f"The parameter {', '.join(given)} cannot be combined with commits.",
             cause="Single commits are checked, not a version of the table.",
-            fix="Leave it out, or leave commits out.",
+            fix="Leave out the parameter or commits.",
         )
     return verify_commits(
         context.require_store(), commits, allowed_roots=context.allowed_roots(spec), clock=context.clock
     )
 
 
-def _reported(spec: JobSpec, context: JobContext, report: VerificationReport) -> JobResult:
+def _result(spec: JobSpec, context: JobContext, report: VerificationReport) -> JobResult:
     output = {"report": report.to_json()}
     actual = {
         "checks": len(report.checks),
@@ -95,7 +95,7 @@ def _reported(spec: JobSpec, context: JobContext, report: VerificationReport) ->
 VERIFY: Final = JobKind(
     name="verify",
     run=run,
-    help="Check commits, or the whole table, or that two versions hold the same rows.",
+    help="Check commits or the whole table, or compare the rows of two versions.",
     params_schema=_PARAMS,
     commits=False,
     opens_table=False,

@@ -1,6 +1,6 @@
-"""Row tracking for a table that has rows already: every live file gets its numbers, then it is turned on."""
+"""Enabling row tracking on a table that has rows: every live file gets row ids, then the property is set."""
 
 from delta_core.maintenance.backfill.apply import BackfillResult, enable_row_tracking
-from delta_core.maintenance.backfill.files import is_unnumbered, unnumbered_files
+from delta_core.maintenance.backfill.files import files_without_row_ids, lacks_row_ids
 
-__all__ = ["BackfillResult", "enable_row_tracking", "is_unnumbered", "unnumbered_files"]
+__all__ = ["BackfillResult", "enable_row_tracking", "files_without_row_ids", "lacks_row_ids"]

@@ -1,9 +1,9 @@
-"""Turning row tracking on for a table that has rows (PROTOCOL.md, "Row Tracking").
+"""Enabling row tracking on a table that has rows (PROTOCOL.md, "Row Tracking").
 
-First the table supports the feature, so that every new file has numbers. Then the live files that have none
-are added again with theirs, some thousands in each commit, changing no data. When none is left the property
-says so, in a commit that checks it. Each step finds what the ones before it left, so whoever is stopped half
-way just calls again.
+The first commit adds the feature to the protocol, so that every new file gets row ids. The next commits add
+the live files without row ids again, with row ids and `dataChange=false`, some thousands of files in each
+commit. When no such file is left, a last commit sets the property and checks that this still holds. Each step
+starts from the state of the table, so a caller that was stopped half way calls again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from delta_core.errors import (
     ConcurrentWriteError,
     ConfigurationError,
 )
-from delta_core.maintenance.backfill.files import is_unnumbered, unnumbered_files
+from delta_core.maintenance.backfill.files import files_without_row_ids, lacks_row_ids
 from delta_core.maintenance.row_counts import uncounted_paths
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import StructType
@@ -40,19 +40,19 @@ from delta_core.transaction.row_ids import FEATURE, SUSPENDED, enables_row_track
 from delta_core.transaction.transaction import Transaction
 
 FILES_PER_COMMIT: Final = 10_000
-"""A commit of so many files is some megabytes of log, and what a conflict costs."""
+"""A commit with this many files takes some megabytes of log. A conflict repeats the work of one commit."""
 
 _MOST_CONFLICTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillResult:
-    """What was done.
+    """The result of a backfill.
 
     Attributes:
-        committed: the commit that turned row tracking on; None when it was on.
-        files: files that got numbers.
-        commits: in which they did.
+        committed: the commit that enabled row tracking; None when row tracking was enabled before.
+        files: number of files that got row ids.
+        commits: number of commits that gave row ids to files.
     """
 
     committed: Committed | None
@@ -61,7 +61,7 @@ class BackfillResult:
 
     @property
     def version(self) -> int | None:
-        """Since which version row tracking is on; None when it was on before."""
+        """The version that enabled row tracking; None when row tracking was enabled before."""
         return None if self.committed is None else self.committed.version
 
 
@@ -74,28 +74,29 @@ def enable_row_tracking(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> BackfillResult:
-    """Number the rows of a table and turn row tracking on; nothing is done when it is.
+    """Give row ids to the rows of a table and enable row tracking. Does nothing when it is enabled already.
 
-    Other writers may go on: their new files get numbers of their own, and a file that one of them removes
-    meanwhile is left out of another try. Readers of changes see nothing. Requests: one commit for the
-    feature, one for each `files_per_commit` files, one for the property, and the list of live files before
-    each; a file without a row count in its statistics is opened.
+    Other writers may continue: their new files get row ids of their own. A file that another writer removes
+    during a commit is left out of the next attempt. The change data feed shows no change. Requests: one
+    commit for the feature, one commit for each `files_per_commit` files, one commit for the property, and the
+    list of live files before each commit. A file whose statistics have no row count is opened.
 
     Args:
         snapshot: any version of the table.
-        files_per_commit: no commit adds more files again.
-        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`.
-        properties: provenance and limits of the commits; its idempotency key goes with the last one.
-        observer: sees each phase of the commits.
-        clock: where time comes from.
+        files_per_commit: the most files that one commit adds again.
+        allowed_roots: the roots that absolute paths in the log may lead to, for a shallow clone; see `Scan`.
+        properties: provenance and limits of the commits. The last commit carries the idempotency key.
+        observer: is notified of each phase of the commits.
+        clock: source of the current time.
 
     Raises:
         ConfigurationError: the number of files is not positive.
-        UnsupportedTableFeatureError: the table needs something that this writer does not do, or row tracking
-            is not written by this library.
-        ConcurrentModificationError: other writers came in between time and again, or changed the definition.
-        MissingDataFileError, InvalidTableError: a file whose rows have to be counted cannot be read.
-        PathEscapeError: such a file is neither in the table nor below an allowed root; nothing was committed.
+        UnsupportedTableFeatureError: the table requires a feature that this writer does not support, or this
+            library does not write row tracking.
+        ConcurrentModificationError: other writers won too often, or changed the table definition.
+        MissingDataFileError, InvalidTableError: a file whose rows must be counted cannot be read.
+        PathEscapeError: a file whose rows must be counted is neither in the table nor below an allowed root;
+            nothing was committed.
     """
     access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
     backfill = _Backfill(access=access, properties=properties, observer=observer, clock=clock)
@@ -111,10 +112,11 @@ def number_rows(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> BackfillResult:
-    """The same without the last commit: the table supports row tracking, and every row of it has an id.
+    """Give row ids to the rows of a table without enabling row tracking.
 
-    For who turns it on together with something else. The idempotency key of `properties` is not used. Args
-    and Raises as `enable_row_tracking`.
+    Afterwards the table supports row tracking and every row has an id. This is `enable_row_tracking` without
+    its last commit, for callers that enable row tracking together with another change. The idempotency key of
+    `properties` is not used. Arguments and errors are those of `enable_row_tracking`.
     """
     access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
     backfill = _Backfill(access=access, properties=properties, observer=observer, clock=clock)
@@ -123,7 +125,7 @@ def number_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Backfill:
-    """The commits."""
+    """The commits of one backfill."""
 
     access: DataAccess
     properties: CommitProperties
@@ -131,14 +133,14 @@ class _Backfill:
     clock: Clock
 
     def run(self, snapshot: Snapshot, *, files_per_commit: int, enables: bool) -> BackfillResult:
-        """All of them, as often as other writers make it necessary."""
+        """Make all commits. A commit that conflicts with another writer is tried again."""
         if files_per_commit < 1:
             raise ConfigurationError(
-                f"Files cannot be numbered {files_per_commit} at a time.",
-                fix="Pass a whole number from 1 on.",
+                f"The number of files for each commit cannot be {files_per_commit}.",
+                fix="Pass a whole number greater than 0.",
             )
         latest = snapshot.refresh()
-        latest.require_writable(writer_kind=WriterKind.REWRITE, operation="number the table's rows")
+        latest.require_writable(writer_kind=WriterKind.REWRITE, operation="give row ids to the table's rows")
         if enables_row_tracking(latest.metadata):
             return BackfillResult(committed=None)
         self.require_reach(latest)
@@ -146,49 +148,49 @@ class _Backfill:
         files = commits = conflicts = 0
         while True:
             try:
-                if adds := unnumbered_files(latest, limit=files_per_commit, access=self.access):
+                if adds := files_without_row_ids(latest, limit=files_per_commit, access=self.access):
                     self.commit(latest, *adds, operation="ROW TRACKING BACKFILL", parameters={}, last=False)
                     files, commits = files + len(adds), commits + 1
                 else:
                     committed = self.enable(latest) if enables else None
                     return BackfillResult(committed=committed, files=files, commits=commits)
             except (ConcurrentDeleteReadError, ConcurrentAppendError, ConcurrentWriteError):
-                # The last is a vacuum that began: what is live again after it, it has not deleted.
+                # ConcurrentWriteError: a vacuum began. It deletes no file that is live after its start.
                 conflicts += 1
                 if conflicts > _MOST_CONFLICTS:
                     raise
             latest = latest.refresh()
 
     def require_reach(self, latest: Snapshot) -> None:
-        """Before anything is committed: every file may be opened that will be."""
+        """Check, before the first commit, that every file that must be opened may be opened."""
         files = latest.files.to_table(LIVE_FILE_SCHEMA.names)
-        lacking = files.filter(is_unnumbered(files))
-        self.access.require_reach(uncounted_paths(lacking), store=latest.store)
+        unnumbered = files.filter(lacks_row_ids(files))
+        self.access.require_reach(uncounted_paths(unnumbered), store=latest.store)
 
     def support(self, latest: Snapshot) -> Snapshot:
-        """The table once it supports the feature and does not hold it up."""
-        wanted = {**latest.metadata.configuration, ENABLE_ROW_TRACKING.key: "true"}
+        """Add the feature to the protocol and remove its suspension; returns the resulting version."""
+        configuration = {**latest.metadata.configuration, ENABLE_ROW_TRACKING.key: "true"}
         schema = schema_from_json(latest.metadata.schema_string)
-        # Of what the table has besides, `require_writable` has judged.
+        # `require_writable` has checked the rest of the table definition.
         refuse_unsupported_definition(StructType(()), {ENABLE_ROW_TRACKING.key: "true"})
-        protocol = protocol_for(schema, wanted, current=latest.protocol)
+        protocol = protocol_for(schema, configuration, current=latest.protocol)
         actions: list[Action] = [] if protocol == latest.protocol else [protocol]
-        kept = {key: value for key, value in latest.metadata.configuration.items() if key != SUSPENDED}
-        if len(kept) < len(latest.metadata.configuration):
-            actions.append(replace(latest.metadata, configuration=kept))
+        remaining = {key: value for key, value in latest.metadata.configuration.items() if key != SUSPENDED}
+        if len(remaining) < len(latest.metadata.configuration):
+            actions.append(replace(latest.metadata, configuration=remaining))
         if not actions:
             return latest
         self.commit(latest, *actions, operation="ADD FEATURE", parameters={"feature": FEATURE}, last=False)
         return latest.refresh()
 
     def enable(self, latest: Snapshot) -> Committed:
-        """Say that every row has an id."""
-        wanted = {**latest.metadata.configuration, ENABLE_ROW_TRACKING.key: "true"}
-        wanted |= automatic_properties({FEATURE}, wanted, is_new=False)
-        given = {k: v for k, v in wanted.items() if latest.metadata.configuration.get(k) != v}
-        metadata = replace(latest.metadata, configuration=wanted)
+        """Set the property that declares that every row has an id."""
+        configuration = {**latest.metadata.configuration, ENABLE_ROW_TRACKING.key: "true"}
+        configuration |= automatic_properties({FEATURE}, configuration, is_new=False)
+        changed = {k: v for k, v in configuration.items() if latest.metadata.configuration.get(k) != v}
+        metadata = replace(latest.metadata, configuration=configuration)
         return self.commit(
-            latest, metadata, operation="SET TBLPROPERTIES", parameters={"properties": given}, last=True
+            latest, metadata, operation="SET TBLPROPERTIES", parameters={"properties": changed}, last=True
         )
 
     def commit(
@@ -199,7 +201,7 @@ class _Backfill:
         parameters: dict[str, object],
         last: bool,
     ) -> Committed:
-        """One of the commits; the idempotency key goes with the last."""
+        """Make one commit; only the last one carries the idempotency key."""
         transaction = Transaction.begin(
             latest,
             operation=operation,

@@ -1,4 +1,4 @@
-"""Live files whose rows have no ids, as the actions that give them some."""
+"""Live files whose rows have no ids, as the `add` actions that give them ids."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from delta_core.maintenance.row_counts import counted_adds
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 
-_NUMBERS = ("base_row_id", "default_row_commit_version")
+_ROW_ID_COLUMNS = ("base_row_id", "default_row_commit_version")
 
 
-def is_unnumbered(files: pa.Table) -> pa.ChunkedArray:
-    """Whether each of some files lacks ids for its rows, or the version that they came with."""
-    first, second = (pc.is_null(files[name]) for name in _NUMBERS)
+def lacks_row_ids(files: pa.Table) -> pa.ChunkedArray:
+    """Whether each file lacks a base row id or a default row commit version."""
+    first, second = (pc.is_null(files[name]) for name in _ROW_ID_COLUMNS)
     return pc.or_(first, second)
 
 
-def unnumbered_files(snapshot: Snapshot, *, limit: int, access: DataAccess = TABLE_ONLY) -> list[AddFile]:
-    """Some of the live files without numbers, as they are in the log but for `dataChange`, which is false.
+def files_without_row_ids(
+    snapshot: Snapshot, *, limit: int, access: DataAccess = TABLE_ONLY
+) -> list[AddFile]:
+    """Some of the live files without row ids, as in the log except for `dataChange`, which is false.
 
-    Files whose statistics do not say how many rows they have are opened: two or three small reads each.
+    A file whose statistics have no row count is opened, with two or three small reads.
 
     Args:
         snapshot: the table; its list of live files is read.
-        limit: no more than so many files.
-        access: where besides the table its files may be.
+        limit: the most files to return.
+        access: the places outside the table where its files may be.
 
     Raises:
         MissingDataFileError, InvalidTableError, PathEscapeError: a file's footer cannot be read.
     """
-    lacking = is_unnumbered(snapshot.files.to_table(list(_NUMBERS)))
-    if not pc.any(lacking).as_py():
+    unnumbered = lacks_row_ids(snapshot.files.to_table(list(_ROW_ID_COLUMNS)))
+    if not pc.any(unnumbered).as_py():
         return []
-    files = snapshot.files.to_table(LIVE_FILE_SCHEMA.names).filter(lacking).slice(0, limit)
+    files = snapshot.files.to_table(LIVE_FILE_SCHEMA.names).filter(unnumbered).slice(0, limit)
     return counted_adds(snapshot.store, files, access=access)

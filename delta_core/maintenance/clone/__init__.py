@@ -1,4 +1,4 @@
-"""CLONE: another table with the rows of this one, by naming its files or by copying them."""
+"""CLONE: a second table with the same rows, which refers to the source's files or has copies of them."""
 
 from delta_core.maintenance.clone.apply import ClonePlan, apply_clone, plan_clone
 from delta_core.maintenance.clone.clone import clone_table

@@ -1,4 +1,4 @@
-"""Planning a clone, and carrying it out: files are copied first, and one commit names them."""
+"""Planning and applying a clone: the files are copied first, then one commit adds them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT
 from delta_core.maintenance.clone.copying import copy_files
-from delta_core.maintenance.clone.places import require_apart
+from delta_core.maintenance.clone.places import require_separate_locations
 from delta_core.maintenance.clone.result import CloneResult
 from delta_core.maintenance.clone.translation import (
     CLONE_OF,
@@ -24,7 +24,7 @@ from delta_core.maintenance.clone.translation import (
     Copy,
     copied_properties,
     identity_of,
-    named,
+    shallow_clone_files,
 )
 from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.domains import domain_changes
@@ -53,20 +53,20 @@ from delta_core.transaction.transaction import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClonePlan:
-    """What turns the clone into what the source is.
+    """The changes that make the clone equal to the source.
 
     Attributes:
         source: the version that is cloned.
         target: the clone's store.
-        base: the clone as it is; None where it is to be created.
-        shallow: whether the source's files are named instead of copied.
-        allowed_roots: where the source's own absolute paths may lead.
-        protocol, metadata: the clone's.
-        actions: what the commit holds besides those two and the files.
+        base: the newest version of the clone; None when the clone does not exist yet.
+        shallow: whether the clone refers to the source's files instead of copying them.
+        allowed_roots: the roots that absolute paths in the source's log may lead to.
+        protocol, metadata: the clone's table definition after the commit.
+        actions: the other actions of the commit, besides protocol, metadata and files.
         adds: files that are new in the clone.
-        copies: objects to copy for them.
-        removed: rows of LIVE_FILE_SCHEMA: the clone's files that the source does not have.
-        known_at_ms: when the clone's place was looked at.
+        copies: objects to copy for the new files.
+        removed: the clone's files that the source does not have, as rows of LIVE_FILE_SCHEMA.
+        known_at_ms: when the target was read, in epoch milliseconds.
     """
 
     source: Snapshot
@@ -84,7 +84,7 @@ class ClonePlan:
 
     @property
     def is_empty(self) -> bool:
-        """True when the clone is what the source is."""
+        """True when the clone already equals the source."""
         return (
             self.base is not None
             and not (self.adds or self.actions)
@@ -101,26 +101,27 @@ def plan_clone(
     allowed_roots: Sequence[LogStore] = (),
     clock: Clock = SYSTEM_CLOCK,
 ) -> ClonePlan:
-    """Compare the source with the clone as it is. Writes nothing; reads both logs.
+    """Compare the source with the clone. Writes nothing; reads both logs.
 
-    Of data files the footers alone are read, and those only of files that are new in the clone, whose rows
-    its log must count and the source's does not (`with_needed_counts`).
+    The only reads of data files are footers: those of new files whose row count the clone's log requires and
+    the source's log lacks (`with_needed_counts`).
 
     Args:
         source: the version to clone.
-        target: rooted where the clone is, or is to be.
-        shallow: name the source's files instead of copying them.
-        allowed_roots: where the source's own absolute paths may lead, if it is a shallow clone itself.
-        clock: where time comes from.
+        target: the store rooted at the existing or future clone.
+        shallow: refer to the source's files instead of copying them.
+        allowed_roots: the roots that absolute paths in the source's log may lead to, when the source is a
+            shallow clone.
+        clock: source of the current time.
 
     Raises:
-        CloneError: there is another table, or the place is within the source or around it.
-        UnsupportedTableFeatureError: the source needs something that cannot be cloned.
-        PathEscapeError: the source names files outside of its root and of those that are allowed.
-        MissingDataFileError, InvalidTableError: a footer that is needed cannot be read.
+        CloneError: the target is another table, or one of source and target lies within the other.
+        UnsupportedTableFeatureError: the source requires a feature that cannot be cloned.
+        PathEscapeError: the source refers to files outside its root and the allowed roots.
+        MissingDataFileError, InvalidTableError: a required footer cannot be read.
     """
     known_at_ms = clock.now_ms()
-    require_apart(source.store, target)
+    require_separate_locations(source.store, target)
     source.require_readable(operation="clone the table", through_scan=True)
     base = Snapshot.load(target, clock=clock) if Snapshot.exists(target) else None
     access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
@@ -130,10 +131,10 @@ def plan_clone(
         known = list(add_actions(base.files.to_table(), data_change=True))
     files = add_actions(source.files.to_table(), data_change=True)
     if shallow:
-        found = named(files, source=source.store, access=access, known=known)
+        translated = shallow_clone_files(files, source=source.store, access=access, known=known)
     else:
         copier = Copier(table_id=source.metadata.id, source=source.store, access=access)
-        found = copier.translated(files, known=known)
+        translated = copier.translated(files, known=known)
     protocol, metadata = _definition(source, base, clock)
     require_write_support(
         protocol,
@@ -145,16 +146,16 @@ def plan_clone(
     )
     adds = with_needed_counts(
         source.store,
-        found.adds,
+        translated.adds,
         protocol=protocol,
         metadata=metadata,
-        origins=found.origins,
+        origins=translated.origins,
         access=access,
     )
     removed = None
     if base is not None:
         rows = base.files.to_table()
-        mask = [identity_of(add) not in found.kept for add in known]
+        mask = [identity_of(add) not in translated.kept for add in known]
         removed = rows.filter(pa.array(mask, pa.bool_()))
     return ClonePlan(
         source=source,
@@ -166,7 +167,7 @@ def plan_clone(
         metadata=metadata,
         actions=tuple(_domains(source, base)),
         adds=tuple(adds),
-        copies=found.copies,
+        copies=translated.copies,
         removed=removed,
         known_at_ms=known_at_ms,
     )
@@ -180,22 +181,22 @@ def apply_clone(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> CloneResult:
-    """Copy what the plan names, several objects side by side, then commit.
+    """Copy the objects of the plan, several at a time, then commit.
 
-    Readers see the clone whole or not at all. Where the commit does not happen the copies are deleted.
+    Readers see the complete clone or no clone. When the commit fails, the copies are deleted.
 
     Args:
         plan: made by `plan_clone`.
         properties: provenance, idempotency key and limits of the commit.
-        executor: maps the copying; threads of this process when None.
-        observer: sees the commit's phases.
-        clock: where time comes from.
+        executor: runs the copy tasks; threads of this process when None.
+        observer: is notified of the commit's phases.
+        clock: source of the current time.
 
     Raises:
-        MissingDataFileError: a file of the source is gone, to a vacuum for instance.
-        CloneError: a file is not of the size that the source's log says.
-        ConcurrentModificationError: somebody else wrote to the clone, or created it.
-        CommitStateUnknownError: the store never said whether the commit landed; the copies were kept.
+        MissingDataFileError: a file of the source is missing, for instance because a vacuum deleted it.
+        CloneError: a file does not have the size that the source's log records.
+        ConcurrentModificationError: another writer wrote to the clone, or created it.
+        CommitStateUnknownError: the store did not confirm whether the commit succeeded; the copies were kept.
     """
     if plan.is_empty:
         return CloneResult(committed=None, source_version=plan.source.version)
@@ -212,8 +213,10 @@ def apply_clone(
             )
         transaction = _staged(plan, copied, properties, observer, clock).prepare()
     except BaseException as error:
-        # Nothing was sent to the log, so nothing there can name the copies.
-        reason = error if isinstance(error, DeltaError) else CloneError(f"The clone ended early: {error!r}.")
+        # Nothing was written to the log, so no version refers to the copies.
+        reason = (
+            error if isinstance(error, DeltaError) else CloneError(f"The clone was interrupted: {error!r}.")
+        )
         owned.discard(Rejected(error=reason))
         raise
     result = commit_with_events(transaction, SILENT)
@@ -255,7 +258,7 @@ def _staged(
             writer_kind=WriterKind.RESTORE,
             operation_parameters=parameters,
             properties=properties,
-            # Rows that were appended meanwhile would stay in what is to be a copy.
+            # Under a weaker level, rows that another writer appends meanwhile would stay in the clone.
             isolation=IsolationLevel.SERIALIZABLE,
             observer=observer,
             clock=clock,
@@ -288,19 +291,19 @@ def _superfluous() -> Rejected:
 
 
 def _definition(source: Snapshot, base: Snapshot | None, clock: Clock) -> tuple[Protocol, Metadata]:
-    given = copied_properties(source.metadata.configuration, table_id=source.metadata.id)
+    copied = copied_properties(source.metadata.configuration, table_id=source.metadata.id)
     if base is None:
         created = replace(
-            source.metadata, id=str(uuid4()), configuration=given, created_time_ms=clock.now_ms()
+            source.metadata, id=str(uuid4()), configuration=copied, created_time_ms=clock.now_ms()
         )
         return source.protocol, settled_provenance(None, source.protocol, created)
     protocol = merged(base.protocol, source.protocol)
     schema = keep_high_water_marks(schema_from_json(source.metadata.schema_string), base.schema)
     changed = schema != schema_from_json(source.metadata.schema_string)
-    configuration = restored_configuration(base.metadata.configuration, given)
+    configuration = restored_configuration(base.metadata.configuration, copied)
     if has_in_commit_times(source.protocol, source.metadata):
-        # A restore would leave it as it is. The clone's commits carry their time from this one on, and go on
-        # doing so where the source has stopped.
+        # `restored_configuration` keeps the clone's value. The clone's commits have in-commit timestamps from
+        # this commit on, and continue to have them after the source stops.
         configuration[IN_COMMIT_TIMESTAMPS] = "true"
     metadata = replace(
         source.metadata,
@@ -313,20 +316,20 @@ def _definition(source: Snapshot, base: Snapshot | None, clock: Clock) -> tuple[
 
 
 def _domains(source: Snapshot, base: Snapshot | None) -> list[Action]:
-    wanted = source.domain_metadata
+    source_domains = source.domain_metadata
     present = {} if base is None else base.domain_metadata
-    changes: list[Action] = list(domain_changes(present, wanted))
-    # The source's rows come with their ids, above which the clone counts on.
-    watermark = wanted.get(DOMAIN)
-    if watermark is not None and watermark != present.get(DOMAIN) and base is None:
-        changes.append(watermark)
+    changes: list[Action] = list(domain_changes(present, source_domains))
+    # The rows keep the source's row ids. New row ids of the clone start above them.
+    high_water_mark = source_domains.get(DOMAIN)
+    if high_water_mark is not None and high_water_mark != present.get(DOMAIN) and base is None:
+        changes.append(high_water_mark)
     return changes
 
 
 def _require_clone(base: Snapshot, source: Snapshot) -> None:
     if base.metadata.configuration.get(CLONE_OF) != source.metadata.id:
         raise CloneError(
-            f"The table at {base.store.uri} is no clone of {source.store.uri}.",
-            cause=f"Its property {CLONE_OF} does not name the source's id; its rows would be replaced.",
-            fix="Choose a place without a table.",
+            f"The table at {base.store.uri} is not a clone of {source.store.uri}.",
+            cause=f"Its property {CLONE_OF} is not the source's id. Cloning would replace its rows.",
+            fix="Choose a target location without a table.",
         )

@@ -1,4 +1,4 @@
-"""`clone_table`: the public face of clones."""
+"""`clone_table`: the public function that clones a table."""
 
 from __future__ import annotations
 
@@ -44,80 +44,84 @@ def clone_table(
     executor: Executor | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> CloneResult:
-    """Make another table what this one is, or was: what Spark calls CLONE.
+    """Clone a table at one of its versions, like Spark's CLONE.
 
-    Schema, partitioning, properties, constraints, metadata domains, row ids and protocol are the source's.
-    The clone has an id, a history and versions of its own, and none of the source's idempotency keys. Its
-    property `deltaward.cloneOf` names the source; a table without it is never replaced. Where the clone is
-    there already it becomes what the source is, and rows that were written to the clone itself go: they
-    stay in its history. The protocol never goes down.
+    The clone has the source's schema, partitioning, properties, constraints, metadata domains, row ids and
+    protocol. It has its own id, history and versions, and none of the source's idempotency keys. Its property
+    `deltaward.cloneOf` is the source's id; a table without this property is never replaced. A clone that
+    exists already is made equal to the source: rows that were written to the clone itself are removed and
+    stay in its history. The protocol is never downgraded.
 
-    A deep clone copies the data files and deletion vectors that the clone does not have yet, under names of
-    their own, and compares the size of each with the source's log. A shallow clone copies nothing and names
-    the source's files by absolute paths. Hence
+    A deep clone copies the data files and deletion vectors that the clone does not have yet, under new names,
+    and compares the size of each with the source's log. A shallow clone copies nothing and refers to the
+    source's files by absolute paths. For a shallow clone
 
-    - whoever reads it must allow the source's root: `DeltaTable(clone, allowed_roots=[source])`;
-    - a vacuum *of the source* deletes files that the source has removed, and does not ask its clones: the
-      clone's rows are then missing, which readers report as `MissingDataFileError`. Clone deep what must
-      outlive the source's retention, or clone again after changes;
-    - a vacuum of the clone deletes nothing of the source's.
+    - readers must allow the source's root: `DeltaTable(clone, allowed_roots=[source])`;
+    - a vacuum *of the source* deletes files that the source has removed, even when the clone refers to them.
+      Reads of the clone then raise `MissingDataFileError`. Use a deep clone for rows that must outlive the
+      source's retention, or clone again after changes;
+    - a vacuum of the clone deletes none of the source's files.
 
-    With `keep_history` the clone is the same table elsewhere: it has the source's versions, from the oldest
-    that can be read, with their numbers, commits, times, table id and idempotency keys, and every file that
-    one of them names. No commit is added, and the log is the source's byte for byte, save for absolute paths,
-    which become the clone's. Files come first, then commits in order: whoever looks meanwhile finds no table,
-    or the source at an older version. A clone that was cut short goes on when it is asked for again, and one
-    that is there gets the later versions; of a clone with commits of its own nothing is changed. Times of
-    commits are kept where they are in the commits (in-commit timestamps) or the store takes them (a file
-    system); elsewhere `CloneResult.history` says that a time means the time of cloning. Files of older
-    versions that a vacuum of the source has deleted are no obstacle; they are counted.
+    With `keep_history` the clone is a copy of the table with its log. It has the source's versions from the
+    oldest readable one, with their version numbers, commits, times, table id and idempotency keys, and every
+    file that one of them refers to. No commit is added. The log equals the source's byte for byte, except
+    that absolute paths become paths in the clone. Files are copied before the commits, and the commits in
+    order, so a reader meanwhile finds no table or the source at an older version. A call after an
+    interruption continues the copy. A call for an existing clone copies the later versions. A clone with its
+    own commits is not changed. Commit times are kept when they are in the commits (in-commit timestamps) or
+    when the store accepts modification times (a file system). Otherwise `CloneResult.history` records that
+    commit times are the time of cloning. Files of older versions that a vacuum of the source deleted are
+    counted and do not stop the clone.
 
-    Requests: both logs; for a deep clone two or three for each file to copy, many side by side; as many for
-    each new file whose rows the clone's log must count and the source's does not (row ids, deletion vectors,
-    Iceberg compatibility where checkpoints have no statistics); one commit.
-    With `keep_history` the source's commits twice, two looks at each file, or listings of all of both tables,
-    and in order one or two requests for each file of the log.
+    Requests: both logs; one commit; for a deep clone two or three requests for each copied file, many at a
+    time; the same for each new file whose row count the clone's log requires and the source's log lacks (row
+    ids, deletion vectors, Iceberg compatibility when checkpoints have no statistics).
+    With `keep_history`: the source's commits twice; two requests for each file, or full listings of both
+    tables; one or two requests for each file of the log, one at a time.
 
     Args:
         source_uri: the table to clone.
-        target_uri: where the clone is to be; neither within the source nor around it.
-        shallow: name the source's files instead of copying them.
+        target_uri: location of the clone; neither source nor target may lie within the other.
+        shallow: refer to the source's files instead of copying them.
         version: the source's version to clone; the newest when None.
-        timestamp_ms: or its time, in epoch milliseconds or as a `datetime` with a zone.
-        storage_options: for the source's store.
-        target_storage_options: for the clone's store; those of the source when None.
-        allowed_roots: where absolute paths of the source may lead, if it is a shallow clone itself.
-        keep_history: copy the source's versions as well. Not for shallow clones: the files of older versions
-            are those that a vacuum of the source deletes.
-        history_from: the oldest version that is to be readable; where it has no checkpoint the history begins
-            at the one before it. Of no account where the clone is there already.
-        compare_bytes: with `keep_history`, read every file and its copy once more, and compare digests.
+        timestamp_ms: the time of the source's version, instead of `version`: epoch milliseconds, or a
+            `datetime` with a time zone.
+        storage_options: options of the source's store.
+        target_storage_options: options of the clone's store; those of the source when None.
+        allowed_roots: the roots that absolute paths in the source's log may lead to, when the source is a
+            shallow clone.
+        keep_history: copy the source's versions, too. Not for shallow clones, since a vacuum of the source
+            deletes the files of older versions.
+        history_from: the oldest version that must be readable in the clone. When it has no checkpoint, the
+            history begins at the checkpoint before it. Ignored when the clone exists already.
+        compare_bytes: with `keep_history`, read every file and its copy again, and compare digests.
         commit_properties: provenance, idempotency key and limits of the commit; none with `keep_history`.
-        executor: maps the copying; threads of this process when None.
-        clock: where time comes from.
+        executor: runs the copy tasks; threads of this process when None.
+        clock: source of the current time.
 
     Returns:
-        What was done; `committed` is None when the clone was already what the source is.
+        The result, with `committed=None` when the clone already equalled the source.
 
     Raises:
-        TableNotFoundError, VersionNotFoundError: there is no such source.
-        CloneError: there is another table, or the places overlap, or a file has another size than the log
-            says. Nothing stays behind, save for copies of a clone with history, which goes on with them.
+        TableNotFoundError, VersionNotFoundError: the source, or its version, does not exist.
+        CloneError: the target is another table, or source and target overlap, or the size of a file differs
+            from the log. No copies are left, except of a clone with history, which uses them when it
+            continues.
         CloneDivergedError: with `keep_history`, the clone has versions of its own.
         CloneOutdatedError: with `keep_history`, the source's log was cleaned up meanwhile.
-        ConfigurationError: arguments that do not go together.
-        MissingDataFileError: a file of the source is gone. What stays behind is as for `CloneError`.
+        ConfigurationError: the arguments contradict each other.
+        MissingDataFileError: a file of the source is missing. Copies are left as for `CloneError`.
         InvalidTableError: a file whose rows must be counted is not Parquet.
-        PathEscapeError: the source names files outside of its root and of those that are allowed.
+        PathEscapeError: the source refers to files outside its root and the allowed roots.
         UnsupportedTableFeatureError: the source uses a feature that cannot be cloned.
-        ConcurrentModificationError: somebody else wrote to the clone meanwhile. Nothing stays behind.
-        CommitStateUnknownError: the store never said whether the commit landed; the copies were kept.
+        ConcurrentModificationError: another writer wrote to the clone meanwhile. No copies are left.
+        CommitStateUnknownError: the store did not confirm whether the commit succeeded; the copies were kept.
     """
     require_commit_properties(commit_properties)
     _require_arguments(
         shallow=shallow,
         keep_history=keep_history,
-        only_of_history=history_from is not None or compare_bytes,
+        has_history_arguments=history_from is not None or compare_bytes,
         has_properties=commit_properties != DEFAULT_COMMIT_PROPERTIES,
     )
     history_from = whole_number(history_from, what="history_from", fix="Pass a whole number such as 3.")
@@ -137,30 +141,32 @@ def clone_table(
             clock=clock,
         )
     plan = plan_clone(source, target, shallow=shallow, allowed_roots=roots, clock=clock)
-    found = None if plan.base is None else already_applied(plan.base, commit_properties.txn)
-    if plan.base is not None and found is not None:
-        applied = AlreadyApplied(version=plan.base.version, attempts=0, snapshot=plan.base, transaction=found)
+    earlier = None if plan.base is None else already_applied(plan.base, commit_properties.txn)
+    if plan.base is not None and earlier is not None:
+        applied = AlreadyApplied(
+            version=plan.base.version, attempts=0, snapshot=plan.base, transaction=earlier
+        )
         return CloneResult(committed=applied, source_version=source.version)
     return apply_clone(plan, properties=commit_properties, executor=executor, clock=clock)
 
 
 def _require_arguments(
-    *, shallow: bool, keep_history: bool, only_of_history: bool, has_properties: bool
+    *, shallow: bool, keep_history: bool, has_history_arguments: bool, has_properties: bool
 ) -> None:
     if keep_history and shallow:
         raise ConfigurationError(
             "A shallow clone cannot keep the source's history.",
-            cause="The files of older versions are those that a vacuum of the source deletes.",
-            fix="Clone deep, or without the history.",
+            cause="A vacuum of the source deletes the files of older versions.",
+            fix="Pass shallow=False or keep_history=False.",
         )
     if keep_history and has_properties:
         raise ConfigurationError(
-            "A clone with the source's history takes no commit properties.",
-            cause="It makes no commit of its own.",
-            fix="Leave them out.",
+            "Commit properties cannot be used for a clone with the source's history.",
+            cause="Such a clone makes no commit of its own.",
+            fix="Leave commit_properties out, or pass keep_history=False.",
         )
-    if only_of_history and not keep_history:
+    if has_history_arguments and not keep_history:
         raise ConfigurationError(
-            "history_from and compare_bytes are of clones with the source's history.",
-            fix="Pass keep_history=True, too, or leave them out.",
+            "The arguments history_from and compare_bytes require keep_history=True.",
+            fix="Pass keep_history=True, or leave the two arguments out.",
         )

@@ -1,4 +1,4 @@
-"""Copying objects from store to store, side by side, each one compared with what the log says of it."""
+"""Copies of objects from store to store, in parallel, with a check of each size against the log."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _CHUNK_BYTES = 8 << 20
 
 
 def copy_file(task: JsonObject) -> JsonObject:
-    """Copy one object; it appears whole or not at all. One read and one write, in bounded memory.
+    """Copy one object; other readers see the complete copy or none. One read and one write, bounded memory.
 
     Args:
         task: `{source_uri, path, allowed_root_uris, target_uri, to, size_bytes}`; a size of None is not
-            compared.
+            checked.
 
     Returns:
         `{bytes}`.
 
     Raises:
-        MissingDataFileError: the source's store does not have it.
-        CloneError: it is not of the size that the source's log says, or ended early. Nothing was made.
+        MissingDataFileError: the source's store does not have the object.
+        CloneError: the object's size differs from the source's log, or the read ended early. No copy is left.
     """
     access = DataAccess(allowed_roots=tuple(task_store(uri) for uri in task["allowed_root_uris"]))
     source, target = task_store(task["source_uri"]), task_store(task["target_uri"])
@@ -35,17 +35,17 @@ def copy_file(task: JsonObject) -> JsonObject:
     with access.open(source, path) as reader:
         size = reader.size()
         if task["size_bytes"] not in (None, size):
-            raise _other_size(path, f"It has {size} bytes, and the log says {task['size_bytes']}.")
+            raise _wrong_size(path, f"The file has {size} bytes, but the log records {task['size_bytes']}.")
         with target.open_output(task["to"]) as writer:
             copied = 0
             while chunk := reader.read(_CHUNK_BYTES):
                 writer.write(chunk)
                 copied += len(chunk)
             if copied != size:
-                raise _other_size(path, f"It ended after {copied} of {size} bytes.")
-    found = target.head(task["to"]).size_bytes
-    if found != size:
-        raise _other_size(path, f"Its copy has {found} bytes instead of {size}.")
+                raise _wrong_size(path, f"The read ended after {copied} of {size} bytes.")
+    copy_bytes = target.head(task["to"]).size_bytes
+    if copy_bytes != size:
+        raise _wrong_size(path, f"The copy has {copy_bytes} bytes instead of {size}.")
     return {"bytes": size}
 
 
@@ -56,7 +56,7 @@ def copy_files(
     allowed_roots: Sequence[LogStore],
     executor: Executor,
 ) -> int:
-    """Copy all of them; returns the number of bytes. When one fails, no other is running any more.
+    """Copy all objects; returns the number of bytes. When a copy fails, no other copy is still running.
 
     Raises:
         DeltaError: as `copy_file`.
@@ -80,9 +80,9 @@ def copy_files(
         return sum(int(result["bytes"]) for _, result in executor.map(copy_file, tasks))
 
 
-def _other_size(path: str, cause: str) -> CloneError:
+def _wrong_size(path: str, cause: str) -> CloneError:
     return CloneError(
         f"The file {path!r} cannot be copied.",
         cause=cause,
-        fix="Restore the source to a version without the file, or bring the file back.",
+        fix="Restore the source to a version without the file, or recover the file.",
     )

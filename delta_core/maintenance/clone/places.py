@@ -1,4 +1,4 @@
-"""Where a clone may be."""
+"""The check of a clone's location."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from delta_core.errors import CloneError
 from delta_core.storage.log_store import LogStore
 
 
-def require_apart(source: LogStore, target: LogStore) -> None:
-    """Refuse a place within the source or around it. Raises CloneError."""
-    one, other = source.uri + "/", target.uri + "/"
-    if one.startswith(other) or other.startswith(one):
+def require_separate_locations(source: LogStore, target: LogStore) -> None:
+    """Refuse a target within the source, or a source within the target. Raises CloneError."""
+    source_root, target_root = source.uri + "/", target.uri + "/"
+    if source_root.startswith(target_root) or target_root.startswith(source_root):
         raise CloneError(
             f"The table at {source.uri} cannot be cloned to {target.uri}.",
-            cause="One lies within the other: a vacuum of the outer one deletes the inner one's files.",
-            fix="Choose a place beside the source.",
+            cause="One of the two locations lies within the other. A vacuum of the outer table would delete "
+            "files of the inner table.",
+            fix="Choose a target outside the source's directory.",
         )

@@ -1,4 +1,4 @@
-"""What a clone did."""
+"""Results of clones."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class KeptHistory:
     """The history of a clone that keeps it.
 
     Attributes:
-        first_version: the oldest version that the source's log has shown; of a clone that was there already,
-            the first one that was new.
+        first_version: the oldest version in the source's log; for a clone that existed already, the first
+            new version.
         last_version: the clone's newest version.
         versions_copied: how many commits are new in the clone.
-        files_gone: files of older versions that the source no longer has, to a vacuum for instance. Those
-            versions can be read of the clone as little as of the source.
-        keeps_times: whether the clone's store took the times of the log's files. Where it does not, and the
-            table has no in-commit timestamps, versions are asked for by number: by time all are as old as the
-            clone.
+        files_gone: number of files of older versions that the source no longer has, for instance because a
+            vacuum deleted them. Those versions cannot be read from the source or from the clone.
+        keeps_times: whether the clone's store accepted the modification times of the log files. When it did
+            not and the table has no in-commit timestamps, load versions by number: every version's time is
+            the time of cloning.
     """
 
     first_version: int
@@ -32,14 +32,15 @@ class KeptHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloneResult:
-    """What a clone did; `committed` is None when the clone was already what the source is.
+    """The result of a clone.
 
     Attributes:
-        committed: the clone's own commit, which one that keeps the source's history does not make.
+        committed: the clone's own commit; None when the clone already equalled the source, or keeps the
+            source's history.
         source_version: the version that was cloned.
-        files_added, files_removed: in the clone's log, by its own commit.
-        files_copied, bytes_copied: of data files and deletion vectors.
-        history: of a clone that keeps it.
+        files_added, files_removed: files that the clone's own commit added and removed.
+        files_copied, bytes_copied: copied data files and deletion vector files, and their total size.
+        history: the copied history; None for a clone without it.
     """
 
     committed: Committed | None
@@ -52,7 +53,7 @@ class CloneResult:
 
     @property
     def version(self) -> int | None:
-        """The clone's version that came about; None where nothing was new."""
+        """The version of the clone that this call created; None when it created none."""
         if self.history is not None:
             return self.history.last_version if self.history.versions_copied else None
         return None if self.committed is None or self.committed.already_applied else self.committed.version

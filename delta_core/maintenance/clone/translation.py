@@ -1,9 +1,10 @@
-"""From a file of the source to the file of the clone.
+"""The clone's file for each file of the source.
 
-A shallow clone names the source's own files, by absolute paths (PROTOCOL.md, "Add File and Remove File":
-`path` is relative or absolute; "Deletion Vectors": storage type `p`). A deep clone has files of its own, with
-names of its own: two clones into one place never write the same object, so whichever fails deletes what is
-its alone. What a copy was made of is in a tag of its `add`, by which the next clone knows it again.
+A shallow clone refers to the source's files by absolute paths (PROTOCOL.md, "Add File and Remove File":
+`path` is relative or absolute; "Deletion Vectors": storage type `p`). A deep clone copies the files under new
+names. Two concurrent clones to one target never write the same object, so a clone that fails deletes only
+its own copies. A tag of each copy's `add` records which file was copied, so that the next clone recognizes
+the copy.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import absolute_log_path, canonical_log_path, encode_data_path
 
 COPY_OF = "deltaward.copyOf"
-"""The tag of a copied file, a JSON list: the source's id, the path and the vector there, the vector here."""
+"""The tag of a copied file.
+
+A JSON list: the source's id, the path in the source, the ids of the deletion vectors in source and clone.
+"""
 
 NewId = Callable[[], uuid.UUID]
 
@@ -35,9 +39,9 @@ class Copy:
     """One object to copy.
 
     Attributes:
-        source: where it is.
-        path: where it goes, in the clone's store (decoded, relative to the root).
-        size_bytes: what the log says; None for a file of deletion vectors, whose size no log has.
+        source: the object in the source.
+        path: the copy's path in the clone's store (decoded, relative to the root).
+        size_bytes: the size that the log records; None for a deletion vector file, whose size no log records.
     """
 
     source: ObjectPlace
@@ -50,10 +54,10 @@ class Translated:
     """The clone's files.
 
     Attributes:
-        adds: the actions of the commit: of new files, and of known ones whose rows have got other ids.
-        origins: for each of them the source's file.
-        kept: paths and vectors, as in `identity_of`, of files that the clone has already.
-        copies: what to copy for the new ones; none for a shallow clone.
+        adds: the `add` actions of the commit: new files, and existing files whose row ids changed.
+        origins: the source's file for each of `adds`.
+        kept: the identities (`identity_of`) of files that the clone has already.
+        copies: objects to copy for the new files; empty for a shallow clone.
     """
 
     adds: tuple[AddFile, ...]
@@ -63,27 +67,27 @@ class Translated:
 
 
 def identity_of(add: AddFile) -> tuple[str, str | None]:
-    """What tells a logical file from others (PROTOCOL.md, "Action Reconciliation")."""
+    """The primary key of a logical file: path and deletion vector (PROTOCOL.md, "Action Reconciliation")."""
     dv = add.deletion_vector
     return canonical_log_path(add.path), None if dv is None else dv.unique_id
 
 
-def named(
+def shallow_clone_files(
     files: Iterable[AddFile], *, source: LogStore, access: DataAccess, known: Iterable[AddFile] = ()
 ) -> Translated:
     """The source's files under absolute, URI-encoded paths. Pure.
 
     Args:
-        files: the source's.
-        source: its store.
-        access: where the source's own paths may lead, if it is a shallow clone itself.
-        known: the clone's files so far.
+        files: the source's files.
+        source: the source's store.
+        access: the roots that the source's paths may lead to, when the source is a shallow clone.
+        known: the clone's present files.
 
     Raises:
-        PathEscapeError: a path leads out of the source and of the roots that are allowed.
+        PathEscapeError: a path leads outside the source and the allowed roots.
     """
     have = {identity_of(add): add for add in known}
-    found: list[tuple[AddFile, AddFile]] = []
+    pairs: list[tuple[AddFile, AddFile]] = []
     kept = set()
     for file in files:
         dv = file.deletion_vector
@@ -94,11 +98,11 @@ def named(
         add = replace(file, path=path, deletion_vector=dv, data_change=True)
         before = have.get(identity_of(add))
         if before is None:
-            found.append((add, file))
+            pairs.append((add, file))
             continue
         kept.add(identity_of(add))
-        found.extend((again, file) for again in _renumbered(before, file))
-    return _translated(found, kept)
+        pairs.extend((again, file) for again in _renumbered(before, file))
+    return _translated(pairs, kept)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,10 +110,11 @@ class Copier:
     """Plans the copies of a deep clone.
 
     Attributes:
-        table_id: the source's `metaData.id`: a table that took its place has files of other contents.
-        source: its store.
-        access: where the source's own paths may lead.
-        new_id: where new names come from.
+        table_id: the source's `metaData.id`. A table that replaced the source at the same location may have
+            different files with the same paths.
+        source: the source's store.
+        access: the roots that the source's paths may lead to.
+        new_id: generates the ids in new file names.
     """
 
     table_id: str
@@ -119,24 +124,24 @@ class Copier:
     _deletion_vectors: dict[str, Copy] = field(default_factory=dict)
 
     def translated(self, files: Iterable[AddFile], *, known: Iterable[AddFile] = ()) -> Translated:
-        """New names for the source's files that the clone does not have as they are. Pure.
+        """The clone's files, with new names for those that the clone does not have yet. Pure.
 
         Args:
-            files: the source's.
-            known: the clone's files so far.
+            files: the source's files.
+            known: the clone's present files.
 
         Raises:
-            PathEscapeError: a path leads out of the source and of the roots that are allowed.
+            PathEscapeError: a path leads outside the source and the allowed roots.
         """
         have = {origin: add for add in known if (origin := self._origin(add)) is not None}
-        found: list[tuple[AddFile, AddFile]] = []
+        pairs: list[tuple[AddFile, AddFile]] = []
         copies: list[Copy] = []
         kept = set()
         for file in files:
             before = have.get(identity_of(file))
             if before is not None:
                 kept.add(identity_of(before))
-                found.extend((again, file) for again in _renumbered(before, file))
+                pairs.extend((again, file) for again in _renumbered(before, file))
                 continue
             place = self.access.locate(file.path, store=self.source)
             copy = Copy(source=place, path=self._new_name(file.path, place), size_bytes=file.size_bytes)
@@ -150,11 +155,11 @@ class Copier:
                 data_change=True,
                 tags={**(file.tags or {}), COPY_OF: orjson.dumps(tag).decode()},
             )
-            found.append((add, file))
-        return _translated(found, kept, (*copies, *self._deletion_vectors.values()))
+            pairs.append((add, file))
+        return _translated(pairs, kept, (*copies, *self._deletion_vectors.values()))
 
     def _origin(self, add: AddFile) -> tuple[str, str | None] | None:
-        """The source's file that a file of the clone still is; None once it has other deleted rows."""
+        """The source's file that was copied to a file of the clone; None when deleted rows changed since."""
         try:
             tag = orjson.loads((add.tags or {}).get(COPY_OF) or "null")
         except orjson.JSONDecodeError:
@@ -165,13 +170,13 @@ class Copier:
 
     def _new_name(self, raw: str, place: ObjectPlace) -> str:
         directory, name = posixpath.split(place.path)
-        # A file of another table's keeps none of its directories, which may mean nothing here.
+        # A file of another table loses its directories, which need not match the clone's partitioning.
         directory = spelled_alike(directory) if place.store.uri == self.source.uri else ""
         dot = name.find(".", 1)
         return posixpath.join(directory, f"part-{self.new_id()}{name[dot:] if dot > 0 else ''}")
 
     def _copied_deletion_vector(self, dv: DeletionVectorDescriptor | None) -> DeletionVectorDescriptor | None:
-        """The descriptor of a copy, in a file that vectors of one file share as before."""
+        """The descriptor of a copy. Deletion vectors that share a file in the source share its copy."""
         if dv is None or dv.storage_type == "i":
             return dv
         place = deletion_vector_place(dv, source=self.source, access=self.access)
@@ -179,24 +184,24 @@ class Copier:
         if where not in self._deletion_vectors:
             path = f"deletion_vector_{self.new_id()}.bin"
             self._deletion_vectors[where] = Copy(source=place, path=path, size_bytes=None)
-        found = uuid.UUID(
+        file_id = uuid.UUID(
             self._deletion_vectors[where].path.removeprefix("deletion_vector_").removesuffix(".bin")
         )
-        # Without an offset the vector is the first in its file, which `u` says by its number.
-        return replace(dv, storage_type="u", path_or_inline_dv=z85.encode(found.bytes))
+        # A descriptor without an offset means the first deletion vector of the file, also with type `u`.
+        return replace(dv, storage_type="u", path_or_inline_dv=z85.encode(file_id.bytes))
 
 
 def _translated(
-    found: Iterable[tuple[AddFile, AddFile]],
+    files: Iterable[tuple[AddFile, AddFile]],
     kept: Iterable[tuple[str, str | None]],
     copies: tuple[Copy, ...] = (),
 ) -> Translated:
-    adds, origins = zip(*pairs, strict=True) if (pairs := list(found)) else ((), ())
+    adds, origins = zip(*pairs, strict=True) if (pairs := list(files)) else ((), ())
     return Translated(adds=adds, origins=origins, kept=frozenset(kept), copies=copies)
 
 
 def _renumbered(known: AddFile, file: AddFile) -> Iterator[AddFile]:
-    """The clone's file once more where the source has numbered its rows since."""
+    """The clone's file with the source's row ids, when the source has assigned them since."""
     ids = (file.base_row_id, file.default_row_commit_version)
     if ids != (known.base_row_id, known.default_row_commit_version) and None not in ids:
         yield replace(
@@ -209,22 +214,22 @@ def _renumbered(known: AddFile, file: AddFile) -> Iterator[AddFile]:
 
 
 def copied_properties(source: Mapping[str, str], *, table_id: str) -> dict[str, str]:
-    """The source's properties, and whose clone the table is."""
+    """The source's properties, and the property that names the source."""
     return {**source, CLONE_OF: table_id}
 
 
 CLONE_OF = "deltaward.cloneOf"
-"""The property of a clone that names its source's `metaData.id`."""
+"""The property of a clone whose value is its source's `metaData.id`."""
 
 
 def deletion_vector_place(
     dv: DeletionVectorDescriptor, *, source: LogStore, access: DataAccess
 ) -> ObjectPlace:
-    """Where the file of a vector is that is not inline.
+    """The place of the file of a deletion vector that is not inline.
 
     Raises:
-        PathEscapeError: a path leads out of the source and of the roots that are allowed.
-        CorruptLogError: it has no valid name.
+        PathEscapeError: a path leads outside the source and the allowed roots.
+        CorruptLogError: the descriptor has no valid file name.
     """
     if dv.storage_type == "p":
         return access.locate(dv.path_or_inline_dv, store=source)
@@ -234,7 +239,7 @@ def deletion_vector_place(
         raise CorruptLogError(
             f"A deletion vector of {source.uri} cannot be found.",
             cause=str(error),
-            fix="Restore the source to a version before it.",
+            fix="Restore the source to a version without this deletion vector.",
         ) from error
     assert path is not None
     return ObjectPlace(source, path)

@@ -1,4 +1,4 @@
-"""OPTIMIZE that orders rows, by columns named for the run or the table's own; no row changes."""
+"""OPTIMIZE that sorts rows, by Z-order columns or by the table's clustering columns; no row changes."""
 
 from delta_core.maintenance.clustering.apply import apply_z_order
 from delta_core.maintenance.clustering.cluster_apply import apply_clustering

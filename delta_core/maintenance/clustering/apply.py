@@ -1,4 +1,4 @@
-"""Carrying a Z-order plan out."""
+"""Executes a Z-order plan."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ def apply_z_order(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> OrderingResult:
-    """Rewrite the plan's files in Z-order and commit, if every one is still in the newest version.
+    """Rewrite the plan's files in Z-order and commit, if every file is still live in the newest version.
 
-    Concurrent appends do not disturb it. An empty plan commits nothing. When the commit does not
-    happen, the new files are deleted unless it cannot be told whether it happened.
+    Concurrent appends do not conflict. An empty plan commits nothing. When the commit fails, the new
+    files are deleted, unless the outcome of the commit is unknown.
 
     Args:
         snapshot: any version of the plan's table.
-        plan: made by `plan_z_order`, perhaps in another process.
-        memory_limit_bytes: for the rows in memory at a time: of this process or, on Spark, of each task. A
-            partition that needs more goes over disk: below `TMPDIR`, or on Spark below the table. Half of
-            the available memory, or 512 MiB on Spark, when None. The compressed columns of one row group
-            of the old files must fit besides.
-        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`. Nothing is
-            written or deleted there.
-        executor: maps the rewriting; threads of this process when None.
+        plan: made by `plan_z_order`, also in another process.
+        memory_limit_bytes: limit for the rows in memory at a time, of this process or, on Spark, of each
+            task. A partition that needs more is sorted on disk: below `TMPDIR`, or on Spark below the
+            table. Half of the available memory, or 512 MiB on Spark, when None. The compressed columns of
+            one row group of the old files need memory in addition.
+        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
+            shallow clone; see `Scan`. Nothing is written or deleted there.
+        executor: runs the rewriting tasks; threads of this process when None.
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for the new files and the commit's events.
-        compression: the Parquet codec of the new files; the table's when None.
+        compression: the Parquet codec of the new files; the table's codec when None.
 
     Raises:
         MaintenanceError: the plan is for another table.
-        ConfigurationError: by now the table cannot be ordered by these columns.
+        ConfigurationError: the table changed and cannot be sorted by these columns any more.
         ConcurrentDeleteDeleteError: a planned file is no longer live.
         ConcurrentModificationError: another commit conflicts.
-        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+        UnsupportedTableFeatureError: the table needs a feature that this writer does not support.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
-        PathEscapeError: a file is neither in the table nor below a root that is allowed.
+        PathEscapeError: a file is neither in the table nor below an allowed root.
     """
     latest = refresh_for(
         snapshot, plan, doing="put the table into Z-order", memory_limit_bytes=memory_limit_bytes

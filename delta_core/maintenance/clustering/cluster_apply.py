@@ -1,4 +1,4 @@
-"""Clustering a table by its own columns (PROTOCOL.md, "Clustered Table")."""
+"""Executes a clustering plan: sorts by the table's clustering columns (PROTOCOL.md, "Clustered Table")."""
 
 from __future__ import annotations
 
@@ -32,41 +32,40 @@ def apply_clustering(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> OrderingResult:
-    """Rewrite the plan's files along Hilbert's curve and commit, if every one is still in the newest version.
+    """Rewrite the plan's files along a Hilbert curve and commit, if every file is live in the newest version.
 
-    New files name `liquid` as their `clusteringProvider` and carry the tags of a cube, as delta-spark writes
-    them, so that it clusters them no second time. Concurrent appends do not disturb it. An empty plan commits
-    nothing. When the commit does not happen, the new files are deleted unless it cannot be told whether it
-    happened.
+    New files have the `clusteringProvider` `liquid` and the ZCube tags that delta-spark writes, so that
+    delta-spark does not cluster them again. Concurrent appends do not conflict. An empty plan commits
+    nothing. When the commit fails, the new files are deleted, unless the outcome of the commit is unknown.
 
     Args:
         snapshot: any version of the plan's table.
-        plan: made by `plan_clustering`, perhaps in another process.
-        memory_limit_bytes: see `apply_z_order`; what it says of a partition holds for a cube.
-        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`. Nothing is
-            written or deleted there.
-        executor: maps the rewriting; threads of this process when None.
+        plan: made by `plan_clustering`, also in another process.
+        memory_limit_bytes: as in `apply_z_order`, with a cube in the place of a partition.
+        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
+            shallow clone; see `Scan`. Nothing is written or deleted there.
+        executor: runs the rewriting tasks; threads of this process when None.
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for the new files and the commit's events.
-        compression: the Parquet codec of the new files; the table's when None.
+        compression: the Parquet codec of the new files; the table's codec when None.
 
     Raises:
-        MaintenanceError: the plan is for another table, or the table is clustered by other columns by now.
-        ConfigurationError: by now the table has no clustering columns.
+        MaintenanceError: the plan is for another table, or the clustering columns changed since the plan.
+        ConfigurationError: the table has no clustering columns any more.
         ConcurrentDeleteDeleteError: a planned file is no longer live.
         ConcurrentModificationError: another commit conflicts, such as one that changes the columns.
-        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+        UnsupportedTableFeatureError: the table needs a feature that this writer does not support.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
-        PathEscapeError: a file is neither in the table nor below a root that is allowed.
+        PathEscapeError: a file is neither in the table nor below an allowed root.
     """
     latest = refresh_for(snapshot, plan, doing="cluster the table", memory_limit_bytes=memory_limit_bytes)
     clustering = require_clustering(latest)
     names = column_names(clustering, latest)
     if names != plan.columns:
         raise MaintenanceError(
-            f"The table is clustered by {', '.join(names)}, the plan is for {', '.join(plan.columns)}",
-            cause="The clustering columns were changed, or renamed, since the plan was made",
-            fix="plan again",
+            f"The table is clustered by {', '.join(names)}, but the plan is for {', '.join(plan.columns)}.",
+            cause="The clustering columns were changed or renamed after the plan was made.",
+            fix="Make a new plan.",
         )
     return apply_ordering(
         latest,

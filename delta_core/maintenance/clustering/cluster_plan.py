@@ -1,6 +1,6 @@
-"""Which files of a table to cluster by its own columns (PROTOCOL.md, "Clustered Table").
+"""Selects the files to cluster by the table's clustering columns (PROTOCOL.md, "Clustered Table").
 
-Pure: touches no data file.
+Reads the snapshot only, no data file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.clustering_domain import ClusteringColumns
 
 FULL_CUBE_FILES: Final = 100
-"""A cube of so many files of the target size is not put together with new ones as in delta-spark."""
+"""A cube of this many files of the target size is full: new files are not added to it, as in delta-spark."""
 
 _LARGEST_CUBE = 1.5
 _KIND = "clustering"
@@ -38,7 +38,7 @@ _PLAIN_NAME = re.compile(r"(?!\d+$)[a-zA-Z0-9_]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringPlan(OrderingPlan):
-    """What clustering a table by its own columns would do: each group becomes a cube."""
+    """The planned work of clustering a table by its clustering columns: each group becomes a cube."""
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""
@@ -49,7 +49,7 @@ class ClusteringPlan(OrderingPlan):
         """The plan that `to_json` wrote.
 
         Raises:
-            MaintenanceError: it is not such a plan, or of a newer format.
+            MaintenanceError: the document is not a clustering plan, or has a newer format.
         """
         check_plan_header(document, _KIND)
         try:
@@ -59,37 +59,37 @@ class ClusteringPlan(OrderingPlan):
 
 
 def require_clustering(snapshot: Snapshot) -> ClusteringColumns:
-    """By which columns a table is clustered.
+    """The clustering columns of a table.
 
     Raises:
-        ConfigurationError: by none, or by one whose type has no order.
-        InvalidTableError: the domain cannot be read, or names a column that the schema does not have.
+        ConfigurationError: the table has no clustering columns, or one whose type has no order.
+        InvalidTableError: the metadata domain cannot be read, or names a column that is not in the schema.
     """
-    found = clustering_of(snapshot)
-    if found is None or not found.columns:
+    clustering = clustering_of(snapshot)
+    if clustering is None or not clustering.columns:
         raise ConfigurationError(
-            "The table has no clustering columns",
-            cause="It was created without, or they were taken away",
-            fix="Choose them with alter.cluster_by, or put the table into Z-order",
+            "The table has no clustering columns.",
+            cause="It was created without clustering columns, or they were removed.",
+            fix="Set clustering columns with alter.cluster_by, or use Z-order.",
         )
-    for path in found.logical(snapshot.schema):
-        kind = type_at(snapshot.schema, path)
-        if not has_order(kind):
+    for path in clustering.logical(snapshot.schema):
+        data_type = type_at(snapshot.schema, path)
+        if not has_order(data_type):
             raise ConfigurationError(
-                f"The table cannot be clustered by {column_name(path)}",
-                cause=f"Its type {kind} has no order",
-                fix="Choose other columns with alter.cluster_by",
+                f"The table cannot be clustered by {column_name(path)}.",
+                cause=f"Values of its type {data_type} have no order.",
+                fix="Choose other columns with alter.cluster_by.",
             )
-    return found
+    return clustering
 
 
 def column_name(path: Sequence[str]) -> str:
-    """A column as Spark writes it: parts that are no plain names stand in backticks."""
+    """A column path as Spark writes it: parts that need quoting are in backticks."""
     return ".".join(part if _PLAIN_NAME.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in path)
 
 
 def column_names(clustering: ClusteringColumns, snapshot: Snapshot) -> tuple[str, ...]:
-    """The clustering columns by their logical names, as tags and commits name them."""
+    """The logical names of the clustering columns, as in tags and in `operationParameters`."""
     return tuple(column_name(path) for path in clustering.logical(snapshot.schema))
 
 
@@ -101,26 +101,26 @@ def plan_clustering(
     full: bool = False,
     reach: DataAccess | None = None,
 ) -> ClusteringPlan:
-    """Choose the files of a clustered table that are to be clustered, incrementally.
+    """Choose the files of a clustered table to cluster, incrementally.
 
-    Those are files that nobody clustered, and cubes (what one run clustered together) that are not full yet.
-    Files that another implementation clustered, or by other columns, stay as they are unless `full`
-    (PROTOCOL.md, "Writer Requirements for Clustered Table"). The result is cut into cubes of at most half as
-    much again as a full one. Planning again when nothing new came gives an empty plan.
+    The plan takes files that are not clustered, and the cubes that are not full. A cube is the files that one
+    run clustered together. Files that were clustered by another implementation, or by other columns, are
+    not rewritten unless `full` is set (PROTOCOL.md, "Writer Requirements for Clustered Table"). A new cube
+    is at most 1.5 times as large as a full cube. A second plan without new files is empty.
 
     Args:
         snapshot: the version to plan for.
         target_size_bytes: size of a new file; `delta.targetFileSize` (1 GiB by default) when None. A cube is
-            full with FULL_CUBE_FILES times that.
-        min_new_fraction: from 0 to 1; nothing is done while a smaller share of the table's bytes is not
-            clustered.
-        full: cluster again what others clustered, or what was clustered by other columns.
-        reach: leave out files that are neither in the table nor below a root allowed here, which a shallow
-            clone shares with its source; None plans for all.
+            full with FULL_CUBE_FILES times this size.
+        min_new_fraction: from 0 to 1; the plan is empty while the unclustered files hold a smaller fraction
+            of the table's bytes.
+        full: also rewrite files that were clustered by another implementation, or by other columns.
+        reach: leave out files that are neither in the table nor below a root allowed here: files that a
+            shallow clone shares with its source. None plans for all files.
 
     Raises:
-        ConfigurationError: what `require_clustering` refuses, or a number that makes no sense.
-        InvalidTableError: what the table says of its clustering contradicts itself.
+        ConfigurationError: `require_clustering` raises it, or a number is out of its range.
+        InvalidTableError: the table's clustering metadata contradicts the schema.
         UnsupportedTableFeatureError: the table cannot be read.
     """
     snapshot.require_readable(operation="plan a clustering", through_scan=True)
@@ -130,7 +130,7 @@ def plan_clustering(
     min_new_fraction = share(min_new_fraction, what="min_new_fraction")
     if target <= 0:
         raise ConfigurationError(
-            f"Clustering to files of {target} bytes is not possible", fix="give a positive target size"
+            f"Files of {target} bytes cannot be written.", fix="Set a positive target size."
         )
     names = column_names(clustering, snapshot)
     files = snapshot.files.to_table(_COLUMNS)
@@ -157,34 +157,38 @@ def plan_clustering(
 
 
 def unclustered_files(snapshot: Snapshot, clustering: ClusteringColumns) -> npt.NDArray[np.bool_]:
-    """For each live file whether `plan_clustering` would take it because it is in no cube."""
+    """For each live file: True when `plan_clustering` would take the file because it is in no cube."""
     names = column_names(clustering, snapshot)
     rows = snapshot.files.to_table(["tags", "clustering_provider"]).to_pylist()
-    found = []
+    unclustered = []
     for row in rows:
         tags = dict(row["tags"] or ())
         cube = liquid_cube_of(row["clustering_provider"], tags, names)
-        found.append(cube is None and is_unclustered(row["clustering_provider"], tags))
-    return np.array(found, dtype=np.bool_)
+        unclustered.append(cube is None and is_unclustered(row["clustering_provider"], tags))
+    return np.array(unclustered, dtype=np.bool_)
 
 
 def _candidates(rows: list[dict[str, Any]], *, full_cube: int, full: bool) -> list[dict[str, Any]]:
-    """Files to cluster: what no cube holds, then cubes that are not full, one after the other."""
+    """Files to cluster: first the files that are in no cube, then the files of cubes that are not full.
+
+    Empty when the candidates are one cube and nothing else.
+    """
     sizes: dict[str, int] = {}
     for row in rows:
         if row["cube"] is not None:
             sizes[row["cube"]] = sizes.get(row["cube"], 0) + row["size_bytes"]
-    found = []
+    candidates = []
     for row in rows:
         if row["cube"] is None:
-            wanted = full or is_unclustered(row["clustering_provider"], dict(row["tags"] or ()))
+            selected = full or is_unclustered(row["clustering_provider"], dict(row["tags"] or ()))
         else:
-            wanted = sizes[row["cube"]] < full_cube
-        if wanted:
-            found.append(row)
-    found.sort(key=lambda row: (row["cube"] or "", row["modification_time_ms"], row["path"]))
-    one_cube = found and found[0]["cube"] is not None and found[0]["cube"] == found[-1]["cube"]
-    return [] if one_cube else found
+            selected = sizes[row["cube"]] < full_cube
+        if selected:
+            candidates.append(row)
+    candidates.sort(key=lambda row: (row["cube"] or "", row["modification_time_ms"], row["path"]))
+    first_cube = candidates[0]["cube"] if candidates else None
+    one_cube = first_cube is not None and first_cube == candidates[-1]["cube"]
+    return [] if one_cube else candidates
 
 
 def _groups(rows: Sequence[dict[str, Any]], target: int) -> Iterator[ClusteringGroup]:

@@ -1,4 +1,4 @@
-"""Which columns a table can be clustered by."""
+"""The columns that a table can be clustered by, and the tags of clustered files."""
 
 from __future__ import annotations
 
@@ -19,71 +19,73 @@ TAG_COLUMNS: Final = "ZCUBE_ZORDER_BY"
 TAG_CURVE: Final = "ZCUBE_ZORDER_CURVE"
 CURVE_NAME: Final = "zorder"
 CLUSTERING_PROVIDER: Final = "liquid"
-"""Who clusters tables by their own columns: delta-spark's name for it. We keep to its cubes, so that either
-goes on where the other stopped."""
+"""The `clusteringProvider` of delta-spark. `delta_core` writes the same provider and tags, so that each of
+the two continues the clustering of the other."""
 
 
 def clustering_columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[StructField, ...]:
-    """The columns to cluster by, as the schema has them; names are found without case.
+    """The schema's fields for the Z-order columns; names match without case.
 
     Raises:
-        ConfigurationError: no column, too many, one twice, one that does not exist or whose type has no
-            order, a partition column, or one without statistics, by which no file could be skipped.
+        ConfigurationError: the list is empty, too long, or names a column twice; or a column does not exist,
+            has a type without an order, is a partition column, or has no statistics to skip files by.
     """
     if not isinstance(names, Sequence):
-        raise _no_list(names)
+        raise _not_a_list(names)
     if not names:
         raise ConfigurationError(
-            "Z-order needs at least one column",
-            cause="the list of columns is empty",
-            fix="name the columns that queries filter by; without any, compaction is meant",
+            "Z-order needs at least one column.",
+            cause="The list of columns is empty.",
+            fix="Name the columns that queries filter by, or run a compaction, which needs no columns.",
         )
     if len(names) > MAX_COLUMNS:
         raise ConfigurationError(
-            f"{len(names)} columns are too many for Z-order",
-            cause=f"a column's share in the order shrinks with each other one; the limit is {MAX_COLUMNS}",
-            fix="name the two to four columns that most queries filter by",
+            f"{len(names)} columns are too many for Z-order.",
+            cause=f"The limit is {MAX_COLUMNS}, because each further column weakens the order by the others.",
+            fix="Name the two to four columns that most queries filter by.",
         )
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise _no_list(names)
+        raise _not_a_list(names)
     fields = tuple(_field(snapshot, name) for name in names)
-    found = [field.name for field in fields]
-    twice = sorted({name for name in found if found.count(name) > 1})
-    if twice:
-        raise ConfigurationError(f"Z-order by {', '.join(twice)} twice", fix="name each column once")
+    resolved = [field.name for field in fields]
+    duplicates = sorted({name for name in resolved if resolved.count(name) > 1})
+    if duplicates:
+        raise ConfigurationError(
+            f"The Z-order columns name {', '.join(duplicates)} twice.", fix="Name each column once."
+        )
     leaves = stats_leaves(snapshot.schema, snapshot.properties, partition_columns=snapshot.partition_columns)
     indexed = {leaf.path for leaf in leaves}
-    without = [name for name in found if (name,) not in indexed]
-    if without:
+    without_statistics = [name for name in resolved if (name,) not in indexed]
+    if without_statistics:
         raise ConfigurationError(
-            f"files have no statistics of {', '.join(without)}, so Z-order by it would let none be skipped",
-            cause="delta.dataSkippingNumIndexedCols or delta.dataSkippingStatsColumns leaves it out",
-            fix="add the column to delta.dataSkippingStatsColumns, or move it among the first columns of the "
-            "schema, and rewrite the files",
+            f"Files have no statistics of {', '.join(without_statistics)}, so Z-order would skip no file.",
+            cause="delta.dataSkippingNumIndexedCols or delta.dataSkippingStatsColumns excludes the column.",
+            fix="Add the column to delta.dataSkippingStatsColumns, or move it among the first columns of the "
+            "schema, and rewrite the files.",
         )
     return fields
 
 
 def refuse_clustered(snapshot: Snapshot) -> None:
-    """Refuse a table that has clustering columns of its own: its files are ordered by these, or not at all.
+    """Refuse a table that has clustering columns: its files may only be sorted by these columns.
 
     PROTOCOL.md, "Writer Requirements for Clustered Table". Reads no file list.
 
     Raises:
-        ConfigurationError: it has.
+        ConfigurationError: the table has clustering columns.
     """
     clustering = clustering_of(snapshot)
     if clustering is None or not clustering.columns:
         return
     raise ConfigurationError(
-        "A clustered table cannot be put into Z-order",
-        cause=f"The metadata domain {DOMAIN} says by which columns its files are clustered",
-        fix="Cluster it (optimize.cluster), or take its clustering columns away first",
+        "A clustered table cannot be put into Z-order.",
+        cause=f"The metadata domain {DOMAIN} names the columns that its files are clustered by.",
+        fix="Cluster it (optimize.cluster), or remove its clustering columns first.",
     )
 
 
 def cube_tags(columns: Sequence[str], cube_id: str, *, curve: str = CURVE_NAME) -> dict[str, str | None]:
-    """The tags of files that one run has put in order together, spelled as delta-spark spells them."""
+    """The tags of the files that one run sorted together, in delta-spark's spelling."""
     return {
         TAG_ID: cube_id,
         TAG_COLUMNS: json.dumps(list(columns), separators=(",", ":")),
@@ -92,7 +94,7 @@ def cube_tags(columns: Sequence[str], cube_id: str, *, curve: str = CURVE_NAME) 
 
 
 def cube_of(tags: Mapping[str, str | None] | None, columns: Sequence[str]) -> str | None:
-    """The id of the cube that a file is part of; None when it is not in the Z-order of these columns."""
+    """The id of the cube that a file belongs to; None when the file is not in Z-order by these columns."""
     if not tags or tags.get(TAG_CURVE) != CURVE_NAME:
         return None
     return _cube_by(tags, columns)
@@ -101,17 +103,19 @@ def cube_of(tags: Mapping[str, str | None] | None, columns: Sequence[str]) -> st
 def liquid_cube_of(
     provider: str | None, tags: Mapping[str, str | None] | None, columns: Sequence[str]
 ) -> str | None:
-    """The id of the cube that a file of a clustered table is part of.
+    """The id of the cube that a file of a clustered table belongs to.
 
-    None when it is in none by these columns. delta-spark leaves the curve out of its tags.
+    None when the file is not in a cube of these columns. The curve is not compared, because delta-spark does
+    not write it to the tags.
     """
     return _cube_by(tags, columns) if tags and provider == CLUSTERING_PROVIDER else None
 
 
 def is_unclustered(provider: str | None, tags: Mapping[str, str | None] | None) -> bool:
-    """Whether nobody clustered a file, so that whoever clusters the table may.
+    """True when a file was never clustered, so that any writer may cluster it.
 
-    Otherwise another implementation did, or this one by other columns: such files are left alone by default.
+    Files that another implementation clustered, or that were clustered by other columns, are not rewritten
+    by default.
     """
     if provider is None:
         return True
@@ -119,7 +123,7 @@ def is_unclustered(provider: str | None, tags: Mapping[str, str | None] | None) 
 
 
 def has_order(data_type: DataType) -> bool:
-    """Whether rows can be ordered by a column of the type."""
+    """True when rows can be sorted by a column of the type."""
     return not isinstance(data_type, StructType | ArrayType | MapType) and data_type not in (VOID, VARIANT)
 
 
@@ -137,28 +141,28 @@ def _field(snapshot: Snapshot, name: str) -> StructField:
     if field is None:
         others = [item for item in snapshot.schema.names if item.casefold() not in partitions]
         raise ConfigurationError(
-            f"there is no column {name!r} to Z-order by",
-            cause="a field within a struct cannot be named" if "." in name else "",
-            fix=f"use columns of the table: {', '.join(others)}",
+            f"The table has no column {name!r} to Z-order by.",
+            cause="Z-order does not support fields of structs." if "." in name else "",
+            fix=f"Use columns of the table: {', '.join(others)}.",
         )
     if field.name.casefold() in partitions:
         raise ConfigurationError(
-            f"{field.name} is a partition column, which Z-order cannot improve",
-            cause="every file already holds one value of it",
-            fix="leave it out; to choose partitions use the predicate",
+            f"{field.name} is a partition column, which Z-order cannot sort by.",
+            cause="Each file already holds exactly one value of a partition column.",
+            fix="Remove the column from the list. To select partitions, use the predicate.",
         )
     if not has_order(field.data_type):
         raise ConfigurationError(
-            f"Z-order by {field.name} is not possible",
-            cause=f"its type {field.data_type} has no order",
-            fix="name columns of numbers, texts, dates, timestamps or booleans",
+            f"Z-order by {field.name} is not possible.",
+            cause=f"Values of its type {field.data_type} have no order.",
+            fix="Name columns of numbers, strings, dates, timestamps or booleans.",
         )
     return field
 
 
-def _no_list(names: object) -> ConfigurationError:
+def _not_a_list(names: object) -> ConfigurationError:
     return ConfigurationError(
-        f"Z-order by {names!r} is not possible",
-        cause="columns are named in a list of texts",
-        fix='pass a list such as ["origin", "dest"]',
+        f"Z-order by {names!r} is not possible.",
+        cause="The columns must be a list of strings.",
+        fix='Pass a list such as ["origin", "dest"].',
     )

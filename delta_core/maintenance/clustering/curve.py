@@ -1,10 +1,10 @@
-"""A space-filling curve through some columns: range ids by quantiles, their bits interleaved.
+"""A space-filling curve over several columns: range ids by quantiles, with interleaved bits.
 
-Each column's values are cut into ranges of about equal numbers of rows. A value's id is the number of
-quantiles that are not above it, so a frequent value takes as many ids as it takes rows and the first bit
-halves the rows, whatever the values are. Nulls come first and count among the rows; NaN comes last, alone.
-The bits of the ids are interleaved from the highest down, the first column before the others: that is the
-Z-curve. For Hilbert's curve the ids are turned round first, cell by cell, so that it never jumps.
+Each column's values are cut into ranges with about equal numbers of rows. The id of a value is the number of
+quantiles that are not above the value. A frequent value therefore covers ids in proportion to its rows, and
+the first bit halves the rows for any distribution. Nulls come first and count as rows. NaN comes last, in a
+range of its own. The Z-curve interleaves the bits of the ids from the highest down, the first column first.
+The Hilbert curve first reflects and rotates the ids cell by cell, so that the curve has no jumps.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from delta_core.maintenance.clustering.values import (
 )
 
 KEY_BITS: Final = 40
-"""Bits of a key; what is left of 64 holds a row's number while rows are sorted."""
+"""Bits of a key. The remaining bits of 64 hold the row number during the sort."""
 
 MAX_COLUMN_BITS: Final = 12
-"""Bits of one column's ids; 4,096 ranges are finer than the files that they end up in."""
+"""Most bits of one column's ids. 4,096 ranges are finer than the files that a group is written to."""
 
 MIN_COLUMN_BITS: Final = 4
-"""With fewer a column would not shape the order any more."""
+"""Fewest bits of one column's ids. With fewer bits a column hardly affects the order."""
 
 MAX_COLUMNS: Final = KEY_BITS // MIN_COLUMN_BITS
-"""So many columns can be clustered by."""
+"""The largest number of clustering columns."""
 
 _TABLE_SPAN = 1 << 20
 
@@ -57,10 +57,10 @@ class ColumnRanges:
     """One column's ranges.
 
     Attributes:
-        path: of the column, by the names that it has in files.
-        boundaries: ascending, distinct; a range begins at each of them.
+        path: the column's path, as physical names.
+        boundaries: ascending, distinct; a range begins at each boundary.
         ids: the id below the first boundary, then the id from each boundary on.
-        null_id: below all of `ids`.
+        null_id: the id of nulls; smaller than all of `ids`.
     """
 
     path: Path
@@ -70,11 +70,11 @@ class ColumnRanges:
 
     @property
     def width(self) -> int:
-        """Bytes of a value that can matter; 0 for numbers."""
+        """Number of leading bytes of a value that are compared; 0 for numbers."""
         return 0 if self.boundaries.dtype == np.int64 else self.boundaries.dtype.itemsize
 
     def to_json(self) -> dict[str, Any]:
-        """The ranges as a JSON object; bytes as hexadecimal text."""
+        """The ranges as a JSON object; bytes as hexadecimal strings."""
         numbers = self.boundaries.dtype == np.int64
         return {
             "path": list(self.path),
@@ -86,11 +86,11 @@ class ColumnRanges:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote."""
+        """The ranges that `to_json` wrote."""
         if document["kind"] == "integer":
             boundaries = np.array(document["boundaries"], np.int64)
         else:
-            values = [bytes.fromhex(text) for text in document["boundaries"]]
+            values = [bytes.fromhex(value) for value in document["boundaries"]]
             boundaries = np.array(values, f"S{max((len(value) for value in values), default=1) or 1}")
         return cls(
             path=tuple(document["path"]),
@@ -102,12 +102,12 @@ class ColumnRanges:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """A curve: from a row's values to its key.
+    """A curve: maps a row's values to the row's key.
 
     Attributes:
-        bits: of each column's ids.
+        bits: number of bits of each column's ids.
         columns: in the order of interleaving.
-        shape: Z-order, or Hilbert's curve.
+        shape: Z-order or Hilbert curve.
     """
 
     bits: int
@@ -115,7 +115,7 @@ class Curve:
     shape: Shape = "zorder"
 
     def keys(self, rows: pa.Table | pa.RecordBatch) -> Keys:
-        """The key of each row; the columns are found by their paths."""
+        """The key of each row; the columns are read at their paths."""
         return self.keys_of(
             [
                 sort_values(column_at(rows, item.path), width=item.width or PREFIX_BYTES)
@@ -141,7 +141,7 @@ class Curve:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote."""
+        """The curve that `to_json` wrote."""
         return cls(
             bits=document["bits"],
             columns=tuple(ColumnRanges.from_json(item) for item in document["columns"]),
@@ -167,13 +167,13 @@ def fit_curve(
     floating: Sequence[bool],
     shape: Shape = "zorder",
 ) -> Curve:
-    """The curve whose ranges halve these rows, and with them the rows that they are a sample of.
+    """The curve whose ranges follow the quantiles of these rows, usually a sample.
 
     Args:
-        paths: of the columns, at most `MAX_COLUMNS`.
-        columns: their values, of the same rows.
-        floating: for each column whether it holds floating-point numbers, whose NaN gets a range of its own.
-        shape: of the curve.
+        paths: paths of the columns, at most `MAX_COLUMNS`.
+        columns: the values of each column, all of the same rows.
+        floating: for each column whether it is floating-point, so that NaN needs a range of its own.
+        shape: Z-order or Hilbert curve.
     """
     bits = column_bits(len(paths))
     return Curve(
@@ -187,7 +187,7 @@ def fit_curve(
 
 
 def sorted_rows(keys: Keys) -> npt.NDArray[np.uint64]:
-    """The rows' numbers in the order of their keys; rows with one key keep their order."""
+    """Row numbers in key order; rows with the same key keep their order."""
     number_bits = max(1, int(len(keys) - 1).bit_length())
     if KEY_BITS + number_bits > 64:
         return np.argsort(keys, kind="stable").astype(np.uint64)
@@ -207,7 +207,7 @@ def _ranges(path: Path, column: SortValues, quantiles: int, *, has_nan: bool) ->
     null_id = int(np.count_nonzero(positions < nulls))
     bounds = np.sort(values)[positions[null_id:] - nulls]
     if bounds.dtype != np.int64:
-        # A value that differs from a boundary in zero bytes at its end alone is not below it.
+        # A value that differs from a boundary only in trailing zero bytes compares as equal to it.
         longest = max((len(value) for value in bounds.tolist()), default=1)
         bounds = bounds.astype(f"S{longest or 1}")
     distinct, counts = np.unique(bounds, return_counts=True)
@@ -220,17 +220,17 @@ def _ranges(path: Path, column: SortValues, quantiles: int, *, has_nan: bool) ->
 
 
 def _spread_bits(bits: int, index: int, columns: int) -> Keys:
-    """For each id its bits at the places that they have in a key."""
+    """For each id, its bits at their positions in a key."""
     ids = np.arange(1 << bits, dtype=np.uint64)
     out: Keys = np.zeros(1 << bits, np.uint64)
     for bit in range(bits):
-        place = bit * columns + (columns - 1 - index)
-        out |= ((ids >> np.uint64(bit)) & np.uint64(1)) << np.uint64(place)
+        position = bit * columns + (columns - 1 - index)
+        out |= ((ids >> np.uint64(bit)) & np.uint64(1)) << np.uint64(position)
     return out
 
 
 class _Coder:
-    """From one column's values to what stands for them, by their ranges' ids."""
+    """Maps one column's values to codes, by the ids of their ranges."""
 
     def __init__(self, ranges: ColumnRanges, code_of_id: Keys) -> None:
         self._boundaries = ranges.boundaries
@@ -240,15 +240,15 @@ class _Coder:
         if ranges.boundaries.dtype == np.int64 and len(ranges.boundaries):
             self._low, self._high = int(ranges.boundaries[0]) - 1, int(ranges.boundaries[-1])
             if self._low >= -(2**63) and self._high - self._low <= _TABLE_SPAN:
-                # A look-up is several times faster than a search.
+                # A table look-up is several times faster than a binary search.
                 span = np.arange(self._low, self._high + 1, dtype=np.int64)
                 self._table = self._codes[np.searchsorted(ranges.boundaries, span, side="right")]
 
     def codes(self, column: SortValues) -> Keys:
         if self._table is not None:
-            places = np.clip(column.values, self._low, self._high)
-            places -= np.int64(self._low)
-            codes: Keys = self._table[places]
+            offsets = np.clip(column.values, self._low, self._high)
+            offsets -= np.int64(self._low)
+            codes: Keys = self._table[offsets]
         else:
             codes = self._codes[np.searchsorted(self._boundaries, column.values, side="right")]
         if column.nulls is not None:

@@ -1,4 +1,4 @@
-"""Running a plan's groups on an executor, each in the way that its size and the memory ask for."""
+"""Rewrites a plan's groups on an executor, each group in memory or on disk, depending on its size."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.task_stores import lend_to_tasks
 
 SPARK_TASK_MEMORY_BYTES: Final = 512 << 20
-"""What a task on Spark takes when nothing else is said; Python's share of an executor is often no more."""
+"""Default memory of a task on Spark. The memory of a Spark executor's Python process is often no larger."""
 
 _EXPANSION = 4
 _RANGES_PER_FILE = 4
@@ -48,13 +48,13 @@ _SMALLEST_PART_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
-    """One partition after the rewriting.
+    """The result of rewriting one group.
 
     Attributes:
-        files: in the order of the curve: `path`, `size_bytes`, `modification_time_ms`, `stats`, `rows`, and
-            the first and last key in `z_first` and `z_last`.
-        curve: as `Curve.to_json` gives it.
-        spilled: True when the rows went over disk.
+        files: new files in the order of the curve: `path`, `size_bytes`, `modification_time_ms`, `stats`,
+            `rows`, and the first and last key in `z_first` and `z_last`.
+        curve: as `Curve.to_json` returns it.
+        spilled: True when the rows were sorted on disk.
     """
 
     group: ClusteringGroup
@@ -68,15 +68,15 @@ class GroupRunner:
 
     Args:
         store: the table's store.
-        access: where besides the table the groups' files may be.
-        layout: what `layout_fields` gave.
-        sources: the groups' files as the log has them.
-        columns: to order by, as paths of the names that they have in files.
-        shape: of the curve.
-        seed: of the samples.
-        executor: maps the tasks; threads of this process when None.
-        memory_limit_bytes: for all rows in memory at a time: of this process or, on Spark, of each task.
-            Half of what is available, or 512 MiB on Spark, when None.
+        access: the roots outside the table that the groups' files may be in.
+        layout: the result of `layout_fields`.
+        sources: the groups' files as in the log.
+        columns: columns to sort by, as paths of physical names.
+        shape: Z-order or Hilbert curve.
+        seed: seed of the random samples.
+        executor: runs the tasks; threads of this process when None.
+        memory_limit_bytes: limit for the rows in memory at a time, of this process or, on Spark, of each
+            task. Half of the available memory, or 512 MiB on Spark, when None.
         progress: receives `data.writing`.
     """
 
@@ -112,9 +112,9 @@ class GroupRunner:
         self._total = 0
 
     def run(self, groups: Sequence[ClusteringGroup]) -> list[GroupResult]:
-        """Rewrite every group; results in the groups' order. New files are deleted if anything fails."""
+        """Rewrite every group; results in the groups' order. On an error, the new files are deleted."""
         self._total = sum(group.num_files for group in groups)
-        self._told()
+        self._report_progress()
         results: dict[int, GroupResult] = {}
         with lend_to_tasks(*self._access.allowed_roots, self._store):
             return self._run(groups, results)
@@ -138,7 +138,7 @@ class GroupRunner:
         return [results[number] for number in range(len(groups))]
 
     def _fits(self, group: ClusteringGroup, memory_bytes: int) -> bool:
-        """A guess, since only reading shows; the task says when it was wrong."""
+        """Estimate whether the rows fit into memory. The task returns `too_large` if they do not."""
         return group.size_bytes * _EXPANSION <= memory_bytes * ROWS_SHARE
 
     def _in_memory(
@@ -168,7 +168,7 @@ class GroupRunner:
             if result.get("too_large"):
                 continue
             number = numbers[index]
-            self._keep(result["files"])
+            self._record(result["files"])
             results[number] = GroupResult(
                 group=groups[number], files=tuple(result["files"]), curve=result["curve"], spilled=False
             )
@@ -195,8 +195,8 @@ class GroupRunner:
         floating = [pa.types.is_floating(column_at(empty, path).type) for path in self._columns]
         curve = fit_curve(self._columns, sampler.columns(), floating=floating, shape=self._shape)
         windows = _EXPANSION * group.size_bytes // max(memory, _SMALLEST_PART_BYTES)
-        wanted = _RANGES_PER_FILE * max(group.num_files, windows)
-        cuts = range_cuts(curve, sampler, max(1, min(_MOST_RANGES, wanted)))
+        num_ranges = _RANGES_PER_FILE * max(group.num_files, windows)
+        cuts = range_cuts(curve, sampler, max(1, min(_MOST_RANGES, num_ranges)))
         common |= {"curve": curve.to_json(), "cuts": cuts}
         with self._spill() as place:
             spilling = [{**common, "files": p, "place": place} for p in parts]
@@ -207,23 +207,23 @@ class GroupRunner:
                 {**common, "place": place, "ranges": [first, end], "runs": runs_of(runs, first, end)}
                 for first, end in ranges
             ]
-            written = self._map(write_ranges, writing, keep=True)
+            written = self._map(write_ranges, writing, record=True)
         return GroupResult(group=group, files=tuple(written), curve=curve.to_json(), spilled=True)
 
     def _map(
-        self, function: TaskFunction, tasks: Sequence[dict[str, Any]], *, keep: bool = False
+        self, function: TaskFunction, tasks: Sequence[dict[str, Any]], *, record: bool = False
     ) -> list[JsonObject]:
-        """The results in the tasks' order; each task gets its number as `part`."""
+        """The results in the tasks' order; each task receives its number as `part`."""
         numbered = [{**task, "part": number} for number, task in enumerate(tasks)]
         results: dict[int, JsonObject] = {}
         for index, result in self._executor.map(function, numbered):
             results[index] = result
-            if keep:
-                self._keep([result])
+            if record:
+                self._record([result])
         return [results[index] for index in range(len(tasks))]
 
     def _parts(self, files: Sequence[JsonObject], size_bytes: int) -> list[list[JsonObject]]:
-        """The files in consecutive lots of about the same number, a task each."""
+        """The files in consecutive batches of about the same number of files, one batch per task."""
         if self._inline:
             count = self._workers * _TASKS_PER_WORKER if self._workers > 1 else 1
             count = min(count, max(1, size_bytes // _SMALLEST_PART_BYTES))
@@ -236,10 +236,10 @@ class GroupRunner:
     def _spill(self) -> AbstractContextManager[dict[str, Any]]:
         return local_spill() if self._inline else shared_spill(self._store)
 
-    def _keep(self, files: Sequence[JsonObject]) -> None:
+    def _record(self, files: Sequence[JsonObject]) -> None:
         self._written.extend(files)
-        self._told()
+        self._report_progress()
 
-    def _told(self) -> None:
+    def _report_progress(self) -> None:
         done = len(self._written)
         self._progress.emit("data.writing", done=done, total=max(done, self._total))

@@ -1,8 +1,8 @@
-"""Ordering files whose rows do not fit into memory: three task functions, pure Arrow.
+"""Sorts files whose rows do not fit into memory: three task functions, with Arrow only.
 
-First the columns of the order are sampled. Then every task sorts some of the files into runs on disk, and
-last every task writes one new file by merging its part of all the runs. Each task's memory is bounded;
-what the steps pass on is small and travels as JSON.
+The first step samples the sort columns. In the second step, each task sorts some of the files into runs on
+disk. In the last step, each task merges its ranges of all runs into one new file. Each task's memory is
+bounded. The steps exchange small JSON documents.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _RUN_SHARE = 0.2
 _READ_SHARE = 0.125
 _BATCH_SHARE = 1 / 64
 _WINDOW_SHARE = 0.15
-# Smaller record batches would cost more than they save.
+# The overhead of smaller record batches would exceed the saved memory.
 _SMALLEST_BATCH_BYTES = 32 << 10
 _MOST_BYTES = 192 << 20
 
 
 def sample_files(task: JsonObject) -> JsonObject:
-    """Sample the task's `columns` from its files, reading no other column.
+    """Sample the task's `columns` from its files; reads no other column.
 
     Returns:
-        `sample` as a `Sampler` takes it, and `rows`, how many there are.
+        `sample` as a `Sampler` takes it, and `rows`, the number of rows in the files.
 
     Raises:
         MissingDataFileError, InvalidTableError: a file cannot be read.
@@ -56,10 +56,10 @@ def sample_files(task: JsonObject) -> JsonObject:
 
 
 def spill_runs(task: JsonObject) -> JsonObject:
-    """Sort the task's files into runs of as many rows as its memory holds.
+    """Sort the task's files into runs, each with as many rows as the task's memory holds.
 
     Returns:
-        `runs`, what `write_run` returned for each.
+        `runs`: the result of `write_run` for each run.
 
     Raises:
         MissingDataFileError, InvalidTableError: a file cannot be read.
@@ -87,10 +87,10 @@ def write_ranges(task: JsonObject) -> JsonObject:
     """Merge the task's ranges of all runs into one new file.
 
     Returns:
-        What `write_file` returns, with the first and last key as `z_first` and `z_last`.
+        The result of `write_file`, with the first and last key as `z_first` and `z_last`.
 
     Raises:
-        VerificationError: rows were lost or gained on the way.
+        VerificationError: the new file does not have as many rows as the runs.
     """
     layout, encoding = FileLayout.from_task(task), Encoding.from_json(task["encoding"])
     first, end = task["ranges"]
@@ -119,14 +119,14 @@ def write_ranges(task: JsonObject) -> JsonObject:
 
 
 def order_schema(layout: FileLayout, columns: Sequence[Sequence[str]]) -> pa.Schema:
-    """The columns of the order as they are in memory, a nested one with all of the struct that it lies in."""
+    """The in-memory schema of the sort columns; for a nested column, the whole top-level struct."""
     schema = layout.physical.file_schema
     names = dict.fromkeys(path[0] for path in columns)
     return pa.schema([schema.field(name).with_nullable(True) for name in names])
 
 
 def range_cuts(curve: Curve, sampler: Sampler, count: int) -> list[int]:
-    """Keys that cut the sampled rows into about `count` equal ranges, ascending and different."""
+    """Keys that cut the sampled rows into about `count` equal ranges, ascending and distinct."""
     keys: Keys = curve.keys_of(sampler.columns())
     if not len(keys):
         return []
@@ -136,7 +136,7 @@ def range_cuts(curve: Curve, sampler: Sampler, count: int) -> list[int]:
 
 
 def file_ranges(runs: Sequence[JsonObject], ranges: int, num_files: int) -> list[tuple[int, int]]:
-    """Consecutive ranges for each new file, so that the files get about the same number of rows."""
+    """The consecutive ranges of each new file, so that the files have about the same number of rows."""
     rows = np.zeros(ranges, np.int64)
     for run in runs:
         for entry in run["ranges"]:
@@ -144,15 +144,15 @@ def file_ranges(runs: Sequence[JsonObject], ranges: int, num_files: int) -> list
     filled, total = np.concatenate([[0], np.cumsum(rows)]), int(rows.sum())
     edges = [0]
     for number in range(1, num_files):
-        wanted = total * number / num_files
-        edge = int(np.argmin(np.abs(filled - wanted)))
+        ideal = total * number / num_files
+        edge = int(np.argmin(np.abs(filled - ideal)))
         if edges[-1] < edge < ranges and filled[edges[-1]] < filled[edge] < total:
             edges.append(edge)
     return list(zip(edges, [*edges[1:], ranges], strict=True))
 
 
 def runs_of(runs: Sequence[JsonObject], first: int, end: int) -> list[dict[str, Any]]:
-    """The runs with the part of their index that concerns some ranges."""
+    """The runs, with only the index entries of the ranges from `first` up to and without `end`."""
     parts = (
         {"name": run["name"], "ranges": [entry for entry in run["ranges"] if first <= entry[0] < end]}
         for run in runs

@@ -1,4 +1,4 @@
-"""Files whose rows are put in order together."""
+"""Groups of files whose rows are sorted together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from delta_core.maintenance.rewriting.planned_files import PlannedFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringGroup:
-    """The files of one partition, or of a cube of a table without partitions.
+    """The files of one partition, or of one new cube of a clustered table.
 
     Attributes:
-        ordered_bytes: of the files that are in this order already, each within an earlier run.
-        cubes: how many runs made those.
-        num_files: new files.
+        ordered_files: number of files that an earlier run already sorted by the same columns.
+        ordered_bytes: their size.
+        cubes: number of runs that wrote them.
+        num_files: number of new files.
     """
 
     partition_values: Mapping[str, str | None] = field(hash=False)
@@ -28,7 +29,7 @@ class ClusteringGroup:
 
     @property
     def size_bytes(self) -> int:
-        """Sum of the files' sizes."""
+        """Total size of the files."""
         return sum(file.size_bytes for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
@@ -44,7 +45,7 @@ class ClusteringGroup:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote; KeyError, TypeError or ValueError where it is something else."""
+        """The group that `to_json` wrote; raises KeyError, TypeError or ValueError for other documents."""
         return cls(
             partition_values=dict(document["partition_values"]),
             files=tuple(PlannedFile(path=f["path"], size_bytes=f["size_bytes"]) for f in document["files"]),
@@ -57,16 +58,17 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderingPlan:
-    """What putting rows in order would do, by whichever columns.
+    """The planned work of a Z-order or of a clustering.
 
     Attributes:
         table_id: `metaData.id` of the table that the plan is for.
-        version: the version that it was made from.
-        columns: as the schema spells them.
-        min_new_fraction: what has a smaller share of bytes out of order is left alone.
-        full: rewrite what is in order too.
-        considered_files: live files that were looked at.
-        groups: to rewrite.
+        version: the version that the plan was made from.
+        columns: sort columns, spelled as in the schema.
+        target_size_bytes: size of a new file.
+        min_new_fraction: smallest fraction of unsorted bytes for which files are rewritten.
+        full: rewrite sorted files too.
+        considered_files: number of live files that the planner examined.
+        groups: groups of files to rewrite.
     """
 
     table_id: str
@@ -85,16 +87,16 @@ class OrderingPlan:
 
     @property
     def num_files(self) -> int:
-        """Files that would be rewritten."""
+        """Number of files to rewrite."""
         return sum(len(group.files) for group in self.groups)
 
     @property
     def total_bytes(self) -> int:
-        """Bytes that would be rewritten."""
+        """Bytes to rewrite."""
         return sum(group.size_bytes for group in self.groups)
 
     def predicted(self) -> dict[str, int]:
-        """What the commit would show; the new files' bytes are taken to be those of the old ones."""
+        """The expected metrics of the commit; assumes that the new files are as large as the old files."""
         return {
             "files_removed": self.num_files,
             "files_added": sum(group.num_files for group in self.groups),
@@ -104,7 +106,7 @@ class OrderingPlan:
         }
 
     def common_json(self) -> dict[str, Any]:
-        """What plans of every kind have, as a JSON object."""
+        """The fields that plans of all kinds have, as a JSON object."""
         return {
             "table_id": self.table_id,
             "version": self.version,
@@ -119,7 +121,7 @@ class OrderingPlan:
 
 
 def common_fields(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that `common_json` wrote; KeyError, TypeError or ValueError where it is something else."""
+    """The fields that `common_json` wrote; raises KeyError, TypeError or ValueError for other documents."""
     return {
         "table_id": document["table_id"],
         "version": document["version"],

@@ -1,7 +1,8 @@
-"""Hilbert's curve: from the range ids of several columns to one key whose neighbours are neighbours in all.
+"""The Hilbert curve: maps the range ids of several columns to one key.
 
-Skilling's algorithm ("Programming the Hilbert curve", 2004), a vector of rows at a time. Unlike the Z-curve
-it never jumps: rows with consecutive keys differ by one in one column, so files' bounds are closer together.
+Skilling's algorithm ("Programming the Hilbert curve", 2004), for many rows at a time with numpy. Unlike the
+Z-curve the Hilbert curve has no jumps: cells with consecutive keys differ by one in one column. Files
+therefore have narrower minimum and maximum values.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ Ids = npt.NDArray[np.uint64]
 
 
 def hilbert_axes(ids: Sequence[Ids], bits: int) -> list[Ids]:
-    """The numbers whose interleaved bits, the first one's before the others', are the keys on the curve.
+    """The numbers whose interleaved bits, the first column's first, are the keys on the curve.
 
     Args:
-        ids: a number for each row and column, below `2 ** bits`. They are left as they are.
-        bits: of each number; at least 1.
+        ids: for each column, a number per row, below `2 ** bits`. The arrays are not modified.
+        bits: number of bits of each number; at least 1.
     """
     axes = [np.array(column, np.uint64) for column in ids]
     _turn(axes, bits)
@@ -34,7 +35,7 @@ def hilbert_axes(ids: Sequence[Ids], bits: int) -> list[Ids]:
 
 
 def _turn(axes: Sequence[Ids], bits: int) -> None:
-    """Undo the turns and reflections of the cells that a row lies in, from the largest cell down."""
+    """Undo the rotations and reflections of the cells that contain a row, from the largest cell down."""
     first = axes[0]
     for bit in range(bits - 1, 0, -1):
         low = _ones(bit)
@@ -53,6 +54,6 @@ def _ones(count: int) -> np.uint64:
 
 
 def _where(axis: Ids, bit: int, mask: np.uint64) -> Ids:
-    """The mask in rows that have the bit, zero in others."""
+    """The mask for rows that have the bit set, zero for the other rows."""
     chosen: Ids = ((axis >> np.uint64(bit)) & np.uint64(1)) * mask
     return chosen

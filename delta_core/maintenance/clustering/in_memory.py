@@ -1,4 +1,4 @@
-"""Ordering files whose rows fit into memory: a task function, pure Arrow, importable on any worker."""
+"""Sorts files whose rows fit into memory: a task function, with Arrow only, importable on any worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from delta_core.maintenance.rewriting.sources import SourceFile, SourceRows
 from delta_core.maintenance.rewriting.writing import ROW_GROUP_ROWS, write_file
 
 ROWS_SHARE = 0.5
-"""How much of the memory the rows may take; the rest is for keys, what is being sorted and written."""
+"""Fraction of the memory that the rows may take. The rest is for keys, the sort and the writers."""
 
 _WINDOW_SHARE = 0.125
 _KEY_SLICE_ROWS = 1 << 20
@@ -32,19 +32,19 @@ _READ_BYTES = 192 << 20
 
 
 def cluster_in_memory(task: JsonObject) -> JsonObject:
-    """Rewrite a group's files in the order of a curve, or say that its rows do not fit.
+    """Rewrite a group's files in the order of a curve, or report that the rows do not fit into memory.
 
     Args:
         task: made by `in_memory_task`.
 
     Returns:
-        `files` (what `write_file` returns, with the first and last key of each as `z_first` and `z_last`),
-        the `curve` as JSON and `rows`; or `too_large` alone, when nothing was written.
+        `files` (the results of `write_file`, with the first and last key of each file as `z_first` and
+        `z_last`), the `curve` as JSON and `rows`. When the rows do not fit: `too_large` only; writes nothing.
 
     Raises:
         MissingDataFileError: a file is not in the store.
-        InvalidTableError: a file cannot be read, or its types do not fit the table's.
-        VerificationError: rows were lost or gained on the way.
+        InvalidTableError: a file cannot be read, or its types do not match the table's types.
+        VerificationError: a new file does not have the expected number of rows.
     """
     layout = FileLayout.from_task(task)
     encoding = layout.encoding_of(task["files"][0]["path"])
@@ -52,12 +52,12 @@ def cluster_in_memory(task: JsonObject) -> JsonObject:
     if rows is None:
         return {"too_large": True}
     paths: Sequence[Sequence[str]] = task["columns"]
-    found = [column_at(rows, path) for path in paths]
-    columns = [sort_values(column) for column in found]
+    arrow_columns = [column_at(rows, path) for path in paths]
+    columns = [sort_values(column) for column in arrow_columns]
     sampler = Sampler([task["seed"]])
     sampler.add(columns)
-    floating = [pa.types.is_floating(column.type) for column in found]
-    del found
+    floating = [pa.types.is_floating(column.type) for column in arrow_columns]
+    del arrow_columns
     curve = fit_curve(paths, sampler.columns(), floating=floating, shape=task["shape"])
     with ThreadPoolExecutor(task["threads"], thread_name_prefix="deltaward-sort") as pool:
         slices = range(0, max(1, rows.num_rows), _KEY_SLICE_ROWS)
@@ -88,7 +88,7 @@ def in_memory_task(
     memory_bytes: int,
     threads: int,
 ) -> dict[str, Any]:
-    """The task for `cluster_in_memory`; columns by their paths in files, `memory_bytes` to be taken."""
+    """The task for `cluster_in_memory`; columns are paths of physical names, `memory_bytes` is the limit."""
     return {
         **layout,
         "files": [file.to_json() for file in files],
@@ -103,22 +103,22 @@ def in_memory_task(
 
 
 def cut_points(keys_in_order: Keys, count: int) -> list[int]:
-    """Where to cut ordered keys into about equal parts, preferably between two different keys.
+    """Positions that cut ordered keys into about equal parts, preferably between two different keys.
 
-    Rows of one key that are kept together can be skipped together. A cut moves by at most a quarter of a
-    part for that; a key with more rows than this is cut.
+    Rows of one key in one file can be skipped together. To keep them together, a cut moves by at most a
+    quarter of a part. A key with too many rows for this move is cut.
     """
     total = len(keys_in_order)
     count = max(1, min(count, total))
     points = [0]
     slack = total // count // 4
     for number in range(1, count):
-        wanted = total * number // count
-        key = keys_in_order[wanted]
+        ideal = total * number // count
+        key = keys_in_order[ideal]
         before = int(np.searchsorted(keys_in_order, key, side="left"))
         after = int(np.searchsorted(keys_in_order, key, side="right"))
-        best = min((before, after), key=lambda point: abs(point - wanted))
-        point = best if abs(best - wanted) <= slack else wanted
+        best = min((before, after), key=lambda point: abs(point - ideal))
+        point = best if abs(best - ideal) <= slack else ideal
         if points[-1] < point < total:
             points.append(point)
     return [*points, total]
@@ -133,7 +133,7 @@ class _Group:
     order: npt.NDArray[np.uint64]
 
     def write(self, sequence: int, piece: tuple[int, int]) -> dict[str, Any]:
-        """Write the rows at some places of the order as one file."""
+        """Write the rows at a slice of the order as one file."""
         start, end = piece
         return write_file(
             self.layout,
@@ -163,56 +163,56 @@ def _keys(curve: Curve, columns: Sequence[SortValues], start: int) -> Keys:
 
 
 def _read(layout: FileLayout, encoding: Encoding, task: JsonObject) -> pa.Table | None:
-    """All rows, each column in as few pieces as Arrow allows; None when they take too much memory."""
+    """All rows, each column in as few chunks as Arrow allows; None when the rows take too much memory."""
     target = layout.file_schema(encoding)
     limit = int(task["memory_bytes"] * ROWS_SHARE)
-    gauge = _Gauge(limit)
+    budget = _MemoryBudget(limit)
     files = [SourceFile.from_json(file) for file in task["files"]]
     source = SourceRows(layout, target, files, task["partition_values"])
     paths, threads = [file.path for file in files], task["threads"]
     step = max(1, -(-len(paths) // (4 * threads)))
     parts = [paths[start : start + step] for start in range(0, len(paths), step)]
 
-    def read(some: Sequence[str]) -> list[pa.Table]:
+    def read(some_paths: Sequence[str]) -> list[pa.Table]:
         tables = []
-        for path in some:
+        for path in some_paths:
             for table in read_tables(
                 layout.store, path, max_bytes=min(limit, _READ_BYTES), options=source.options
             ):
                 part = source.rows(path, table)
-                if not gauge.take(part.nbytes):
+                if not budget.take(part.nbytes):
                     return []
                 tables.append(part)
         return tables
 
     with ThreadPoolExecutor(threads, thread_name_prefix="deltaward-read") as pool:
-        found = list(pool.map(read, parts))
-    if gauge.exceeded:
+        tables_of_parts = list(pool.map(read, parts))
+    if budget.exceeded:
         return None
-    pieces = [table for tables in found for table in tables]
-    del found
+    pieces = [table for tables in tables_of_parts for table in tables]
+    del tables_of_parts
     return _joined(pieces, target)
 
 
-class _Gauge:
-    """Adds up memory over threads."""
+class _MemoryBudget:
+    """A memory limit shared by threads."""
 
     def __init__(self, limit: int) -> None:
-        self._left = limit
+        self._remaining = limit
         self._lock = threading.Lock()
 
     @property
     def exceeded(self) -> bool:
-        return self._left < 0
+        return self._remaining < 0
 
     def take(self, size_bytes: int) -> bool:
         with self._lock:
-            self._left -= size_bytes
-            return self._left >= 0
+            self._remaining -= size_bytes
+            return self._remaining >= 0
 
 
 def _joined(pieces: list[pa.Table], target: pa.Schema) -> pa.Table:
-    """The tables' rows column by column, so that at most one column is in memory twice."""
+    """The tables as one table. Joins column by column, so that at most one column is in memory twice."""
     columns = [[table.column(index) for table in pieces] for index in range(len(target))]
     pieces.clear()
     joined = []

@@ -1,4 +1,4 @@
-"""Putting rows in the order of a curve: rewrite the plan's files, then one commit that changes no data."""
+"""Sorts rows along a curve: rewrites the plan's files, then makes one commit that changes no data."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from delta_core.transaction.transaction import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """In which order rows come, and how the log says so.
+    """The order of the rows, and how the log records the order.
 
     Attributes:
-        paths: of the columns, by the names that they have in files.
-        shape: of the curve; tags name it.
+        paths: paths of the columns, as physical names.
+        shape: the curve, which the files' tags name.
         provider: `clusteringProvider` of the new files.
-        parameters: of the commit.
-        stats_name: under which of delta-spark's names the metrics tell of cubes.
+        parameters: `operationParameters` of the commit.
+        stats_name: delta-spark's name of the metric about cubes.
     """
 
     paths: Sequence[Path]
@@ -61,13 +61,13 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderingResult:
-    """What putting rows in order did.
+    """The result of a Z-order or of a clustering.
 
     Attributes:
         committed: the commit; None when there was nothing to do.
         metrics: as delta-spark's OPTIMIZE returns them (numFilesAdded, zOrderStats or clusteringStats, ...).
-        rows: rows that were rewritten.
-        groups: each group with its new files and the curve that they follow.
+        rows: number of rewritten rows.
+        groups: each group with its new files and their curve.
     """
 
     committed: Committed | None
@@ -77,24 +77,24 @@ class OrderingResult:
 
     @property
     def version(self) -> int | None:
-        """The version that was committed; None when there was nothing to do."""
+        """The committed version; None when this call committed nothing."""
         return None if self.committed is None or self.committed.already_applied else self.committed.version
 
 
 def refresh_for(
     snapshot: Snapshot, plan: OrderingPlan, *, doing: str, memory_limit_bytes: int | None
 ) -> Snapshot:
-    """The newest version, once it is known that the plan is for this table and that we may rewrite it.
+    """The newest version, after checks that the plan is for this table and that the table can be rewritten.
 
     Raises:
-        ConfigurationError: no row fits into the memory.
+        ConfigurationError: the memory limit is not positive.
         MaintenanceError: the plan is for another table.
-        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+        UnsupportedTableFeatureError: the table needs a feature that this writer does not support.
     """
     memory_limit_bytes = whole_bytes(memory_limit_bytes, what="memory_limit_bytes")
     if memory_limit_bytes is not None and memory_limit_bytes < 1:
         raise ConfigurationError(
-            f"{memory_limit_bytes} bytes of memory cannot hold a row", fix="give a positive memory limit"
+            f"A memory limit of {memory_limit_bytes} bytes is too small.", fix="Set a positive memory limit."
         )
     latest = snapshot.refresh()
     require_same_table(latest, plan.table_id)
@@ -117,16 +117,16 @@ def apply_ordering(
     observer: TransactionObserver,
     clock: Clock,
 ) -> OrderingResult:
-    """Rewrite the plan's files and commit; `latest` is what `refresh_for` returned.
+    """Rewrite the plan's files and commit; `latest` is the result of `refresh_for`.
 
     Raises:
         ConcurrentDeleteDeleteError: a planned file is no longer live.
         ConcurrentModificationError: another commit conflicts.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
-        PathEscapeError: a file is neither in the table nor where `access` allows.
+        PathEscapeError: a file is neither in the table nor below a root that `access` allows.
     """
     if plan.is_empty:
-        return OrderingResult(committed=None, metrics=_figures(plan, [], order))
+        return OrderingResult(committed=None, metrics=_result_metrics(plan, [], order))
     planned = {file.path: file.size_bytes for group in plan.groups for file in group.files}
     removed = still_live(latest, planned, planned_version=plan.version)
     sources = LiveSources.of(removed, store=latest.store, access=access)
@@ -166,15 +166,15 @@ def apply_ordering(
     OwnedFiles(store=latest.store).with_data(adds).discard(outcome)
     return OrderingResult(
         committed=raise_for_result(outcome),
-        metrics=_figures(plan, adds, order),
+        metrics=_result_metrics(plan, adds, order),
         rows=rows,
         groups=tuple(results),
     )
 
 
 def _added(result: GroupResult, columns: Sequence[str], sources: LiveSources, order: Order) -> list[AddFile]:
-    kept = sources.common(result.group.files).tags
-    tags = {**kept, **cube_tags(columns, str(uuid.uuid4()), curve=order.shape)}
+    common_tags = sources.common(result.group.files).tags
+    tags = {**common_tags, **cube_tags(columns, str(uuid.uuid4()), curve=order.shape)}
     return [
         added_file(file, result.group.partition_values, tags=tags, clustering_provider=order.provider)
         for file in result.files
@@ -182,9 +182,9 @@ def _added(result: GroupResult, columns: Sequence[str], sources: LiveSources, or
     ]
 
 
-def _figures(plan: OrderingPlan, adds: Sequence[AddFile], order: Order) -> dict[str, Any]:
+def _result_metrics(plan: OrderingPlan, adds: Sequence[AddFile], order: Order) -> dict[str, Any]:
     removed = [file.size_bytes for group in plan.groups for file in group.files]
-    figures = file_metrics(
+    metrics = file_metrics(
         removed,
         adds,
         considered_files=plan.considered_files,
@@ -192,7 +192,7 @@ def _figures(plan: OrderingPlan, adds: Sequence[AddFile], order: Order) -> dict[
         bins=len(plan.groups),
         preserves_order=False,
     )
-    return {**figures, order.stats_name: _cube_metrics(plan, removed, order)}
+    return {**metrics, order.stats_name: _cube_metrics(plan, removed, order)}
 
 
 def _cube_metrics(plan: OrderingPlan, removed: Sequence[int], order: Order) -> dict[str, Any]:

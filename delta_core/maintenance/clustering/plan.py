@@ -1,4 +1,4 @@
-"""Which files to put into Z-order. Pure: reads a snapshot, touches no data file."""
+"""Selects the files to put into Z-order. Reads the snapshot only, no data file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms", "t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZOrderPlan(OrderingPlan):
-    """What a Z-order would do: each group is a partition.
+    """The planned work of a Z-order: each group is a partition.
 
     Attributes:
         predicate: Spark SQL over partition columns, or None for the whole table.
@@ -46,7 +46,7 @@ class ZOrderPlan(OrderingPlan):
         """The plan that `to_json` wrote.
 
         Raises:
-            MaintenanceError: it is not such a plan, or of a newer format.
+            MaintenanceError: the document is not a Z-order plan, or has a newer format.
         """
         check_plan_header(document, _KIND)
         try:
@@ -65,26 +65,26 @@ def plan_z_order(
     full: bool = False,
     reach: DataAccess | None = None,
 ) -> ZOrderPlan:
-    """Choose the partitions whose rows are to be put into the Z-order of some columns.
+    """Choose the partitions whose rows are to be put into Z-order by some columns.
 
-    A partition is rewritten whole when a file of it is not in this order and such files hold at least
-    `min_new_fraction` of its bytes. Which files are in order is read from their tags, so planning again
-    when nothing new came gives an empty plan.
+    The plan takes a partition, with all of its files, when unsorted files hold at least `min_new_fraction` of
+    the partition's bytes. A file's tags record whether the file is sorted by these columns, so a second plan
+    without new files is empty.
 
     Args:
         snapshot: the version to plan for.
-        columns: to order by; each weighs the same.
-        predicate: over partition columns only.
+        columns: columns to sort by, all with the same weight.
+        predicate: selects partitions; over partition columns only.
         target_size_bytes: size of a new file; `delta.targetFileSize` (1 GiB by default) when None.
-        min_new_fraction: from 0 (rewrite as soon as anything is out of order) to 1.
+        min_new_fraction: from 0 (rewrite a partition as soon as it has one unsorted file) to 1.
         full: rewrite every partition.
-        reach: leave out files that are neither in the table nor below a root allowed here, which a shallow
-            clone shares with its source; None plans for all.
+        reach: leave out files that are neither in the table nor below a root allowed here: files that a
+            shallow clone shares with its source. None plans for all files.
 
     Raises:
-        ConfigurationError: what `clustering_columns` and `refuse_clustered` refuse, or a number that makes
-            no sense.
-        ExpressionError: the predicate does not parse or names a column that is no partition column.
+        ConfigurationError: `clustering_columns` or `refuse_clustered` raises it, or a number is out of its
+            range.
+        ExpressionError: the predicate does not parse, or names a column that the table is not partitioned by.
         UnsupportedTableFeatureError: the table cannot be read.
     """
     snapshot.require_readable(operation="plan a Z-order", through_scan=True)
@@ -94,7 +94,7 @@ def plan_z_order(
     min_new_fraction = share(min_new_fraction, what="min_new_fraction")
     if target <= 0:
         raise ConfigurationError(
-            f"Z-order to files of {target} bytes is not possible", fix="give a positive target size"
+            f"Files of {target} bytes cannot be written.", fix="Set a positive target size."
         )
     names = tuple(item.name for item in clustering_columns(snapshot, columns))
     condition = partition_predicate(snapshot, predicate)
@@ -133,7 +133,7 @@ def _groups(
         values = dict(row["partition_values"] or ())
         row["key"] = tuple(value_of(values, name) for name in partition_columns)
         row["cube"] = cube_of(dict(row["tags"] or ()), columns)
-    # None sorts before every text.
+    # None sorts before every string.
     rows.sort(
         key=lambda row: (
             tuple((value is not None, value or "") for value in row["key"]),

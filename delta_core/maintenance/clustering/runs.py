@@ -1,7 +1,7 @@
-"""Sorted runs on disk: rows in key order, cut at the same keys in every run, so that runs merge by parts.
+"""Sorted runs on disk: rows in key order, cut at the same keys in every run, so that ranges merge separately.
 
-A run is one Arrow IPC file. Its record batches never cross a cut, and its index says for each range between
-two cuts which batches hold the range. So whoever writes some ranges out reads of each run just these.
+A run is one Arrow IPC file. Its record batches never cross a cut. Its index records which batches hold each
+range between two cuts, so that a task reads only its own ranges of each run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from delta_core.maintenance.clustering.curve import Keys, sorted_rows
 from delta_core.maintenance.clustering.spill import spill_input, spill_output
 
 KEY_COLUMN: Final = "\x00key"
-"""The keys travel with the rows, under a name that no column has."""
+"""The column of the keys in a run. No column of a table has this name."""
 
 _BATCH_ROWS = 1 << 16
 
@@ -29,16 +29,16 @@ def write_run(
     """Sort rows by their keys and spill them.
 
     Args:
-        place: where to, as `local_spill` or `shared_spill` gave it.
-        name: of the run's file.
-        rows: in one piece per column.
-        keys: one per row.
+        place: the spill directory, from `local_spill` or `shared_spill`.
+        name: file name of the run.
+        rows: the rows, with one chunk per column.
+        keys: one key per row.
         cuts: ascending; range i holds the keys from `cuts[i-1]` on that are below `cuts[i]`.
-        batch_bytes: no record batch takes more, as long as it has several rows.
+        batch_bytes: largest size of a record batch with more than one row.
 
     Returns:
-        The run's `name` and its index `ranges`: [range, first batch, batches, rows, bytes] of each range
-        that the run has rows of.
+        The run's `name` and its index `ranges`: [range, first batch, batches, rows, bytes] for each range
+        in which the run has rows.
     """
     order = sorted_rows(keys)
     ordered = keys[order]
@@ -53,10 +53,10 @@ def write_run(
             if start == end:
                 continue
             first = written
-            for at in range(start, end, step):
-                stop = min(at + step, end)
-                part = rows.take(pa.array(order[at:stop]))
-                part = part.append_column(schema.field(KEY_COLUMN), pa.array(ordered[at:stop]))
+            for begin in range(start, end, step):
+                stop = min(begin + step, end)
+                part = rows.take(pa.array(order[begin:stop]))
+                part = part.append_column(schema.field(KEY_COLUMN), pa.array(ordered[begin:stop]))
                 writer.write_batch(part.combine_chunks().to_batches()[0])
                 written += 1
             index.append([number, first, written - first, end - start, int(per_row * (end - start))])
@@ -69,12 +69,12 @@ def merged_rows(
     """The rows of consecutive ranges in key order, in tables of at most about the given size.
 
     Args:
-        place: where the runs are.
-        runs: what `write_run` returned.
-        ranges: numbers of ranges.
-        window_bytes: memory of the rows of one table. Only the rows of a single key, whose order does not
-            matter, can be more; they come in several tables.
-        window_rows: no table has more rows, with the same exception.
+        place: the spill directory of the runs.
+        runs: the results of `write_run`.
+        ranges: numbers of the ranges.
+        window_bytes: memory of the rows of one table. A single key with more rows comes as one table per
+            record batch, because the order of rows with the same key does not matter.
+        window_rows: most rows of one table, with the same exception.
 
     Yields:
         The rows without their key column, and their keys.
@@ -107,8 +107,8 @@ def _sizes(runs: Sequence[JsonObject]) -> dict[int, tuple[int, int]]:
     sizes: dict[int, tuple[int, int]] = {}
     for run in runs:
         for number, _, _, rows, size in run["ranges"]:
-            known = sizes.get(number, (0, 0))
-            sizes[number] = (known[0] + rows, known[1] + size)
+            so_far = sizes.get(number, (0, 0))
+            sizes[number] = (so_far[0] + rows, so_far[1] + size)
     return sizes
 
 
@@ -123,13 +123,13 @@ def _whole(
 def _large_range(
     place: JsonObject, runs: Sequence[JsonObject], number: int, limit: int
 ) -> Iterator[tuple[pa.Table, Keys]]:
-    """A range with more rows than a window: cut between keys, reading its batches once for each cut."""
-    found, counts = _key_counts(place, runs, number)
+    """A range with more rows than a window, cut between keys. Reads the range's batches once per part."""
+    distinct, counts = _key_counts(place, runs, number)
     start = 0
-    while start < len(found):
+    while start < len(distinct):
         sums = np.cumsum(counts[start:])
         end = start + max(1, int(np.searchsorted(sums, limit, side="right")))
-        low, high = found[start], found[end - 1]
+        low, high = distinct[start], distinct[end - 1]
         parts: list[pa.Table] = []
         for batch in _batches(place, runs, {number}):
             keys = np.asarray(batch.column(KEY_COLUMN))
@@ -151,36 +151,36 @@ def _large_range(
 def _key_counts(
     place: JsonObject, runs: Sequence[JsonObject], number: int
 ) -> tuple[Keys, np.ndarray[Any, np.dtype[np.int64]]]:
-    """The different keys of a range and how many rows have each."""
+    """The distinct keys of a range and the number of rows with each key."""
     keys: Keys = np.zeros(0, np.uint64)
     counts = np.zeros(0, np.int64)
     for batch in _batches(place, runs, {number}):
         more, seen = np.unique(np.asarray(batch.column(KEY_COLUMN)), return_counts=True)
-        merged, places = np.unique(np.concatenate([keys, more]), return_inverse=True)
-        counts = np.bincount(places, weights=np.concatenate([counts, seen])).astype(np.int64)
+        merged, positions = np.unique(np.concatenate([keys, more]), return_inverse=True)
+        counts = np.bincount(positions, weights=np.concatenate([counts, seen])).astype(np.int64)
         keys = merged
     return keys, counts
 
 
 def _batches(place: JsonObject, runs: Sequence[JsonObject], numbers: set[int]) -> Iterator[pa.RecordBatch]:
     for run in runs:
-        wanted = [entry for entry in run["ranges"] if entry[0] in numbers]
-        if not wanted:
+        entries = [entry for entry in run["ranges"] if entry[0] in numbers]
+        if not entries:
             continue
         with spill_input(place, run["name"]) as source, pa.ipc.open_file(source) as reader:
-            for _, first, count, _, _ in wanted:
+            for _, first, count, _, _ in entries:
                 for position in range(first, first + count):
                     yield reader.get_batch(position)
 
 
 def _sorted(parts: list[pa.Table]) -> Iterator[tuple[pa.Table, Keys]]:
     table = pa.concat_tables(parts).unify_dictionaries()
-    alone = len(parts) == 1
-    # From here on only one copy of the rows is held, and the one that is made of it.
+    is_sorted = len(parts) == 1
+    # Frees the parts: from here on at most two copies of the rows are in memory.
     parts.clear()
     keys = np.asarray(table.column(KEY_COLUMN))
     table = table.drop_columns([KEY_COLUMN]).combine_chunks()
-    if alone:
+    if is_sorted:
         yield table, keys
         return
     order = sorted_rows(keys)

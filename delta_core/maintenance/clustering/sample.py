@@ -1,4 +1,4 @@
-"""A sample of rows that is the same for the same seed, bounded, and can be gathered in parts."""
+"""A random sample of rows: of bounded size, repeatable with the same seed, and mergeable from parts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy.typing as npt
 from delta_core.maintenance.clustering.values import SortValues
 
 SAMPLE_ROWS: Final = 1 << 16
-"""Rows of a sample; with fewer rows than this every quantile is exact."""
+"""Most rows of a sample. When the group has fewer rows, every quantile is exact."""
 
 
 class Sampler:
-    """Keeps the rows with the smallest of random numbers, which is a uniform sample of all of them.
+    """A uniform sample: each row draws a random number, and the rows with the smallest numbers are kept.
 
     Args:
-        seed: of the random numbers; a part of the rows that is sampled apart needs a seed of its own.
-        limit: rows that are kept.
+        seed: seed of the random numbers. Each separately sampled part of the rows needs its own seed.
+        limit: number of rows in the sample.
     """
 
     def __init__(self, seed: Sequence[int] = (0,), *, limit: int = SAMPLE_ROWS) -> None:
@@ -31,17 +31,17 @@ class Sampler:
         self._threshold = 1.0
 
     def add(self, columns: Sequence[SortValues]) -> None:
-        """Offer rows; the columns' order is always the same."""
+        """Add rows to the population. Every call must pass the columns in the same order."""
         drawn = self._random.random(len(columns[0].values))
         self._keep(drawn, columns)
 
     def merge(self, document: Mapping[str, Any]) -> None:
-        """Add the sample of other rows, as `to_json` wrote it."""
+        """Merge the sample of other rows, as `to_json` wrote it."""
         drawn = np.frombuffer(base64.b64decode(document["drawn"]), np.float64)
         self._keep(drawn, [_column_from_json(item) for item in document["columns"]])
 
     def columns(self) -> list[SortValues]:
-        """The sampled rows."""
+        """The columns of the sampled rows."""
         self._shrink()
         return [SortValues.concat(parts) for parts in zip(*(part for _, part in self._parts), strict=True)]
 

@@ -1,4 +1,4 @@
-"""A private place for rows on their way through a sort that memory cannot hold."""
+"""The private directory that an external sort spills its rows to."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ _PREFIX = "deltaward-spill-"
 
 @contextmanager
 def local_spill() -> Iterator[dict[str, Any]]:
-    """A directory of this machine that only this user can enter; removed in any case.
-
-    It lies where temporary files go (`TMPDIR`).
-    """
+    """A directory of this machine, below `TMPDIR`, that only this user can access. It is always removed."""
     try:
         folder = tempfile.mkdtemp(prefix=_PREFIX)
     except OSError as error:
@@ -44,9 +41,9 @@ def local_spill() -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def shared_spill(store: LogStore) -> Iterator[dict[str, Any]]:
-    """A directory below the table, which every worker of a cluster can reach; removed in any case.
+    """A directory below the table, which every worker of a cluster can access; removed at the end.
 
-    If the driver is killed on the spot it stays, unreferenced, until vacuum lists it.
+    When the driver is killed, the directory remains unreferenced until vacuum deletes it.
     """
     directory = f"{_PREFIX}{uuid.uuid4()}"
     try:
@@ -56,17 +53,17 @@ def shared_spill(store: LogStore) -> Iterator[dict[str, Any]]:
 
 
 def spill_output(place: JsonObject, name: str) -> AbstractContextManager[pa.NativeFile]:
-    """A writer for a file of the place.
+    """A writer for a file in the spill directory.
 
     Raises:
-        StorageFullError: there is no room for the rows.
-        StorageError: they cannot be written there for another reason.
+        StorageFullError: the device has no space left.
+        StorageError: the file cannot be written for another reason.
     """
     store = task_store(place["uri"])
     root = local_root(store)
     if root is None:
         return store.open_output(_path(place, name))
-    # Past the store, which would make the file durable: nobody needs it after a crash.
+    # Not through the store, which would sync the file to disk: a spill file is useless after a crash.
     return _local_output(root / _path(place, name))
 
 
@@ -81,13 +78,17 @@ def _local_output(path: Path) -> Iterator[pa.NativeFile]:
 
 
 def _not_spilled(error: OSError, path: str) -> StorageError:
-    found = translated(error, path, "spill rows to")
-    kind = StorageFullError if isinstance(found, StorageFullError) else StorageError
-    return kind(found.problem, cause=found.cause, fix="Make room there, or point TMPDIR elsewhere.")
+    translation = translated(error, path, "spill rows to")
+    error_class = StorageFullError if isinstance(translation, StorageFullError) else StorageError
+    return error_class(
+        translation.problem,
+        cause=translation.cause,
+        fix="Make room there, or set TMPDIR to another directory.",
+    )
 
 
 def spill_input(place: JsonObject, name: str) -> pa.NativeFile:
-    """A reader of a file of the place."""
+    """A reader of a file in the spill directory."""
     return task_store(place["uri"]).open_input(_path(place, name))
 
 
@@ -105,4 +106,7 @@ def _remove(store: LogStore, directory: str) -> None:
             with contextlib.suppress(FileNotFoundError):
                 store.delete(info.path)
     except DeltaError as error:
-        _LOGGER.warning("spilled rows stay until vacuum", extra={"path": directory, "why": str(error)})
+        _LOGGER.warning(
+            "The spill directory could not be removed; vacuum will delete it.",
+            extra={"path": directory, "why": str(error)},
+        )

@@ -1,8 +1,8 @@
-"""Columns as numpy arrays that sort as the column does: integers, or bytes of a fixed width.
+"""Columns as numpy arrays that sort like the column: integers, or bytes of a fixed width.
 
-Nulls are a mask beside the values. NaN is one value, above every number; minus zero is zero. Strings and
-binary compare by their bytes, of which the first 32 count: bounds in statistics are cut to 32 characters,
-so a finer order could not help anybody to skip a file.
+Nulls are a separate mask. All NaN are one value, above every number; minus zero equals zero. Strings and
+binary values compare by their first 32 bytes. Minimum and maximum in statistics are cut to 32 characters, so
+a finer order would not skip more files.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PREFIX_BYTES: Final = 32
-"""How much of a string or binary value counts."""
+"""Number of leading bytes of a string or binary value that are compared."""
 
 NAN_IMAGE: Final = 0x7FF8_0000_0000_0000
-"""What NaN of either floating-point type becomes: above the image of infinity."""
+"""The integer image of NaN of both floating-point types: above the image of infinity."""
 
 _WIDE_DECIMAL_BYTES = 16
 _SIGN_BIT = 0x80
@@ -35,8 +35,8 @@ class SortValues:
     """One column of some rows.
 
     Attributes:
-        values: `int64`, or `S<width>`; what stands at a null has no meaning.
-        nulls: True where the column is null; None when it never is.
+        values: `int64`, or `S<width>`; a value at the position of a null has no meaning.
+        nulls: True where the column is null; None when the column has no null.
     """
 
     values: Values
@@ -48,7 +48,7 @@ class SortValues:
 
     @classmethod
     def concat(cls, parts: Sequence[SortValues]) -> SortValues:
-        """The parts one after the other."""
+        """The parts in sequence."""
         if all(part.nulls is None for part in parts):
             nulls = None
         else:
@@ -59,7 +59,7 @@ class SortValues:
 
 
 def column_at(rows: pa.Table | pa.RecordBatch, path: Sequence[str]) -> pa.ChunkedArray | pa.Array:
-    """A column by its path; null where a struct that it lies in is null."""
+    """A column by its path; null where an enclosing struct is null."""
     column = rows.column(path[0])
     for name in path[1:]:
         column = pc.struct_field(column, [column.type.get_field_index(name)])
@@ -72,7 +72,7 @@ def sort_values(column: pa.ChunkedArray | pa.Array, *, width: int = PREFIX_BYTES
     Args:
         column: integers, floating-point numbers, decimals, booleans, dates, timestamps, strings, binary,
             or dictionaries of these.
-        width: bytes of a string or binary value that count; at least 1.
+        width: number of leading bytes of a string or binary value to compare; at least 1.
     """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
@@ -85,12 +85,12 @@ def sort_values(column: pa.ChunkedArray | pa.Array, *, width: int = PREFIX_BYTES
 
 
 def _of_dictionary(array: pa.DictionaryArray, width: int) -> SortValues:
-    words = _plain(array.dictionary, width)
+    distinct = _plain(array.dictionary, width)
     nulls = None if array.null_count == 0 else np.asarray(pc.is_null(array))
     codes = np.asarray(array.indices.fill_null(0))
-    if not len(words):
-        return SortValues(values=np.zeros(len(array), words.dtype), nulls=nulls)
-    return SortValues(values=words[codes], nulls=nulls)
+    if not len(distinct):
+        return SortValues(values=np.zeros(len(array), distinct.dtype), nulls=nulls)
+    return SortValues(values=distinct[codes], nulls=nulls)
 
 
 def _plain(array: pa.Array, width: int) -> Values:
@@ -111,7 +111,7 @@ def _plain(array: pa.Array, width: int) -> Values:
 
 
 def _float_images(numbers: npt.NDArray[Any]) -> Values:
-    """Integers in the order of the numbers: the bits, those of negative numbers turned round."""
+    """Integers that sort like the numbers: their bits; for negative numbers the lower 63 are inverted."""
     wide = numbers.astype(np.float64) + 0.0  # Adding zero makes minus zero plus zero.
     bits: npt.NDArray[np.int64] = wide.view(np.int64)
     images = np.where(bits < 0, np.bitwise_xor(bits, np.int64(0x7FFF_FFFF_FFFF_FFFF)), bits)
@@ -120,7 +120,7 @@ def _float_images(numbers: npt.NDArray[Any]) -> Values:
 
 
 def _decimals(array: pa.Array) -> Values:
-    """Unscaled values; those of more than 18 digits as 16 bytes, the sign bit turned round."""
+    """Unscaled values; values of types with more than 18 digits as 16 bytes with an inverted sign bit."""
     words = np.frombuffer(array.buffers()[1], np.dtype("<i8")).reshape(-1, 2)
     words = words[array.offset : array.offset + len(array)]
     if array.type.precision <= 18:
@@ -132,15 +132,15 @@ def _decimals(array: pa.Array) -> Values:
 
 
 def _prefixes(array: pa.Array, width: int) -> Values:
-    """The first bytes of each value, filled up with zero bytes."""
+    """The first bytes of each value, padded with zero bytes."""
     _, offsets, data = array.cast(pa.binary()).buffers()
     ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     out = np.zeros((len(array), width), np.uint8)
     if data is None or not len(array):
         return out.reshape(-1).view(f"S{width}")
-    text = np.frombuffer(data, np.uint8)
+    content = np.frombuffer(data, np.uint8)
     starts, lengths = ends[:-1], np.diff(ends)
     for position in range(min(width, int(lengths.max()))):
         rows = np.flatnonzero(lengths > position)
-        out[rows, position] = text[starts[rows] + position]
+        out[rows, position] = content[starts[rows] + position]
     return out.reshape(-1).view(f"S{width}")

@@ -1,4 +1,4 @@
-"""OPTIMIZE: small files of a partition become few large ones; no row changes."""
+"""OPTIMIZE: rewrites the small files of a partition as fewer large files; no row changes."""
 
 from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.bin_plan import CompactionBin

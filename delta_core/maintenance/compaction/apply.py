@@ -1,4 +1,4 @@
-"""Carrying a compaction plan out: rewrite, then one commit that changes no data."""
+"""Executes a compaction plan: rewrites the files, then makes one commit that changes no data."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ def apply_compaction(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> BinResult:
-    """Rewrite the plan's files and commit, if every one of them is still in the newest version.
+    """Rewrite the plan's files and commit, if every file is still live in the newest version.
 
-    Concurrent appends do not disturb it. An empty plan commits nothing. When the commit does not
-    happen, the new files are deleted unless it cannot be told whether it happened.
+    Concurrent appends do not conflict. An empty plan commits nothing. When the commit fails, the new
+    files are deleted, unless the outcome of the commit is unknown.
 
     Args:
         snapshot: any version of the plan's table.
-        plan: made by `plan_compaction`, perhaps in another process.
-        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`. Nothing is
-            written or deleted there.
-        executor: maps the rewriting of bins; threads of this process when None.
+        plan: made by `plan_compaction`, also in another process.
+        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
+            shallow clone; see `Scan`. Nothing is written or deleted there.
+        executor: runs the tasks, one for each bin; threads of this process when None.
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for each bin and the commit's events.
-        compression: the Parquet codec of the new files; the table's when None.
+        compression: the Parquet codec of the new files; the table's codec when None.
 
     Raises:
         MaintenanceError: the plan is for another table.
         ConcurrentDeleteDeleteError: a planned file is no longer live.
         ConcurrentModificationError: another commit conflicts.
-        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+        UnsupportedTableFeatureError: the table needs a feature that this writer does not support.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
-        PathEscapeError: a file is neither in the table nor below a root that is allowed.
+        PathEscapeError: a file is neither in the table nor below an allowed root.
     """
     latest = refresh_for(snapshot, plan, operation="compact the table")
     if plan.is_empty:

@@ -1,6 +1,6 @@
-"""A plan that writes bins of files anew, one file each: what compaction and purging have in common.
+"""The common part of compaction and purge plans: bins of files, each rewritten as one file.
 
-Pure. What chooses the files, and what else a plan says, is in `compaction/plan.py` and `purge/plan.py`.
+Does no I/O. `compaction/plan.py` and `purge/plan.py` choose the files and add fields of their own.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from delta_core.maintenance.rewriting.planned_files import PlannedFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionBin:
-    """Files of one partition that become one file; its values are by physical name, as in the log."""
+    """Files of one partition that become one file; partition values by physical name, as in the log."""
 
     partition_values: Mapping[str, str | None] = field(hash=False)
     files: tuple[PlannedFile, ...]
 
     @property
     def size_bytes(self) -> int:
-        """Sum of the files' sizes."""
+        """Total size of the files."""
         return sum(file.size_bytes for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class CompactionBin:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote. Raises KeyError, TypeError or ValueError on anything else."""
+        """The bin that `to_json` wrote; raises KeyError, TypeError or ValueError for other documents."""
         return cls(
             partition_values=dict(document["partition_values"]),
             files=tuple(PlannedFile(path=f["path"], size_bytes=f["size_bytes"]) for f in document["files"]),
@@ -43,16 +43,16 @@ class CompactionBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinPlan:
-    """What would be done; each kind of plan adds what it is made by, under the same names in JSON.
+    """The planned work. Subclasses add fields, which have the same names in JSON.
 
     Attributes:
-        kind: what the plan is called in JSON.
+        kind: the kind of plan, as in JSON.
         table_id: `metaData.id` of the table that the plan is for.
-        version: the version that it was made from.
+        version: the version that the plan was made from.
         predicate: Spark SQL over partition columns, or None for the whole table.
-        target_size_bytes: no new file is to be larger, unless one old file is.
-        considered_files: live files that match the predicate.
-        bins: each becomes one file, or none if all its rows are deleted.
+        target_size_bytes: largest size of a bin. A single larger file is a bin of its own.
+        considered_files: number of live files that match the predicate.
+        bins: each bin becomes one file, or no file if all its rows are deleted.
     """
 
     kind: ClassVar[str]
@@ -71,16 +71,16 @@ class BinPlan:
 
     @property
     def num_files(self) -> int:
-        """Files that would be rewritten."""
+        """Number of files to rewrite."""
         return sum(len(item.files) for item in self.bins)
 
     @property
     def total_bytes(self) -> int:
-        """Bytes that would be rewritten."""
+        """Bytes to rewrite."""
         return sum(item.size_bytes for item in self.bins)
 
     def predicted(self) -> dict[str, int]:
-        """What the commit would show; a bin whose rows are all deleted gives no file, and is counted."""
+        """The expected metrics of the commit; assumes one new file per bin, even if all rows are deleted."""
         return {
             "files_removed": self.num_files,
             "files_added": len(self.bins),
@@ -90,10 +90,10 @@ class BinPlan:
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""
-        said = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "bins"}
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "bins"}
         return {
             **plan_header(self.kind),
-            **said,
+            **values,
             "predicted": self.predicted(),
             "bins": [item.to_json() for item in self.bins],
         }
@@ -103,11 +103,11 @@ class BinPlan:
         """The plan that `to_json` wrote.
 
         Raises:
-            MaintenanceError: it is not such a plan, or of a newer format.
+            MaintenanceError: the document is not a plan of this kind, or has a newer format.
         """
         check_plan_header(document, cls.kind)
         try:
-            said = {item.name: document[item.name] for item in fields(cls) if item.name != "bins"}
-            return cls(**said, bins=tuple(CompactionBin.from_json(item) for item in document["bins"]))
+            values = {item.name: document[item.name] for item in fields(cls) if item.name != "bins"}
+            return cls(**values, bins=tuple(CompactionBin.from_json(item) for item in document["bins"]))
         except (KeyError, TypeError, ValueError) as error:
             raise malformed_plan(cls.kind, error) from error

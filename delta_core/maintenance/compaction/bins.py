@@ -1,4 +1,4 @@
-"""Rewriting bins of files and committing that: the rows are the same, in other files."""
+"""Rewrites bins of files and commits the new files: the same rows in other files."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from delta_core.transaction.transaction import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What the commit says of itself.
+    """The operation that `commitInfo` records.
 
     Attributes:
-        name: as delta-spark names it.
-        parameters: as delta-spark gives them.
+        name: `operation`, as delta-spark names it.
+        parameters: `operationParameters`, as delta-spark writes them.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinResult:
-    """What carrying a plan out did.
+    """The result of a compaction or of a purge.
 
     Attributes:
         committed: the commit; None when there was nothing to do.
         metrics: as delta-spark returns them (numFilesAdded, filesAdded{min,max,avg,...}, ...).
-        rows: rows that were rewritten, those deleted left out.
+        rows: number of rewritten rows, without deleted rows.
     """
 
     committed: Committed | None
@@ -68,16 +68,16 @@ class BinResult:
 
     @property
     def version(self) -> int | None:
-        """The version that was committed; None when there was nothing to do."""
+        """The committed version; None when this call committed nothing."""
         return None if self.committed is None or self.committed.already_applied else self.committed.version
 
 
 def refresh_for(snapshot: Snapshot, plan: BinPlan, *, operation: str) -> Snapshot:
-    """The newest version of the table, once it is certain that the plan is for it and that it is written.
+    """The newest version, after checks that the plan is for this table and that the table can be rewritten.
 
     Raises:
         MaintenanceError: the plan is for another table.
-        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+        UnsupportedTableFeatureError: the table needs a feature that this writer does not support.
     """
     latest = snapshot.refresh()
     require_same_table(latest, plan.table_id)
@@ -87,7 +87,7 @@ def refresh_for(snapshot: Snapshot, plan: BinPlan, *, operation: str) -> Snapsho
 
 
 def metrics_for(plan: BinPlan, adds: Sequence[AddFile]) -> dict[str, Any]:
-    """The metrics of a plan and of the files that became of it."""
+    """The metrics of a plan and its new files."""
     return file_metrics(
         [file.size_bytes for item in plan.bins for file in item.files],
         adds,
@@ -99,14 +99,14 @@ def metrics_for(plan: BinPlan, adds: Sequence[AddFile]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenBins:
-    """What became of the bins.
+    """The result of rewriting bins.
 
     Attributes:
         committed: the commit.
-        adds: the new files; a bin whose rows had all been deleted has none.
-        rows: in the new files.
-        deletion_vectors: of the old files, which are gone now.
-        deleted_rows: that these named.
+        adds: the new files; a bin whose rows were all deleted has no new file.
+        rows: number of rows in the new files.
+        deletion_vectors: number of old files that had a deletion vector.
+        deleted_rows: number of rows that these deletion vectors marked as deleted.
     """
 
     committed: Committed
@@ -133,30 +133,31 @@ def rewrite_bins(
 ) -> RewrittenBins:
     """Write each bin's rows as one file and commit, if all the bins' files are live.
 
-    The rows keep their ids and commit versions where the table tracks them, the files the tags and the
-    clustering provider on which all of a bin's files agree. Nothing is new to a reader of changes. When the
-    commit does not happen, the new files are deleted unless it cannot be told whether it happened.
+    If the table has row tracking, rows keep their row ids and row commit versions. A new file keeps the tags
+    and the clustering provider that all of the bin's files share. Readers of the change data feed see no
+    change. When the commit fails, the new files are deleted, unless the outcome of the commit is unknown.
 
     Args:
-        latest: the newest version, of which this writer knows that it may rewrite files.
+        latest: the newest version, after a check that this writer can rewrite the table's files.
         bins: at least one.
-        planned_version: the version that the bins were chosen from, for messages.
-        operation: what the commit says of itself.
-        access: where besides the table the bins' files may be; new ones are written into the table.
-        executor: maps the rewriting of bins; threads of this process when None.
+        planned_version: the version that the bins were chosen from, for error messages.
+        operation: the operation that `commitInfo` records.
+        access: the roots outside the table that the bins' files may be in. New files are written into the
+            table.
+        executor: runs the tasks, one for each bin; threads of this process when None.
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for each bin and the commit's events.
-        compression: the Parquet codec of the new files; the table's when None.
-        definition: metadata of the table in which files are laid out otherwise, to be committed with them;
-            the bins then hold all live files, with partition values by its names. Such a commit only ever
-            follows `latest`: a file that came meanwhile would be laid out as before.
+        compression: the Parquet codec of the new files; the table's codec when None.
+        definition: new metadata of the table, with another layout of files, to commit with the files. The
+            bins must then hold all live files, with partition values by the names of the new metadata. The
+            commit is not rebased: a file that another commit added would have the old layout.
 
     Raises:
         ConcurrentDeleteDeleteError: a file is no longer live.
         ConcurrentModificationError: another commit conflicts.
-        MaxCommitAttemptsError: there is another definition, and another writer was first.
+        MaxCommitAttemptsError: `definition` is set, and another writer committed first.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
-        PathEscapeError: a file is neither in the table nor where `access` allows.
+        PathEscapeError: a file is neither in the table nor below a root that `access` allows.
     """
     planned = {file.path: file.size_bytes for item in bins for file in item.files}
     removed = still_live(latest, planned, planned_version=planned_version)
@@ -168,13 +169,13 @@ def rewrite_bins(
     adds = []
     for result, item in zip(results, bins, strict=True):
         if result["rows"]:
-            kept = sources.common(item.files)
+            common = sources.common(item.files)
             adds.append(
                 added_file(
                     result,
                     item.partition_values,
-                    tags=kept.tags,
-                    clustering_provider=kept.clustering_provider,
+                    tags=common.tags,
+                    clustering_provider=common.clustering_provider,
                 )
             )
     rows = sum(result["rows"] for result in results)
@@ -199,7 +200,7 @@ def rewrite_bins(
         transaction.set_metrics(operation_metrics(sizes, adds, deletion_vectors=sources.num_deletion_vectors))
         transaction.prepare()
     except DeltaError as error:
-        # Nothing was sent to the log yet, so nothing there can name the files.
+        # Nothing was written to the log yet, so no commit can refer to the files.
         owned.discard(Rejected(error=error))
         raise
     outcome = commit_with_events(transaction, progress)
@@ -245,15 +246,15 @@ def _rewrite(
 
 
 def _within_memory(executor: Executor | None, tasks: int) -> Executor:
-    """The executor; threads of this process only as many as its memory can take."""
-    threads = InlineExecutor() if executor is None else executor
-    if type(threads) is not InlineExecutor:
-        return threads
+    """The executor. An `InlineExecutor` is limited to the number of threads that the memory allows."""
+    chosen = InlineExecutor() if executor is None else executor
+    if type(chosen) is not InlineExecutor:
+        return chosen
     return InlineExecutor(
         workers_for(
             tasks=tasks,
             task_memory_bytes=TASK_MEMORY_BYTES,
             memory_bytes=available_memory_bytes(),
-            cpus=threads.max_workers,
+            cpus=chosen.max_workers,
         )
     )

@@ -1,4 +1,4 @@
-"""The figures of an OPTIMIZE, under delta-spark's names, so that dashboards need not care who ran it."""
+"""The metrics of an OPTIMIZE, under delta-spark's names, so that dashboards work for both writers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def operation_metrics(
     """`commitInfo.operationMetrics` of an OPTIMIZE.
 
     Args:
-        removed_sizes: bytes of each file that was rewritten.
-        adds: the new files; none when all rows of the old ones had been deleted.
-        deletion_vectors: how many of the rewritten files had one.
+        removed_sizes: bytes of each rewritten file.
+        adds: the new files; empty when all rows of the old files were deleted.
+        deletion_vectors: number of rewritten files that had a deletion vector.
     """
     sizes = sorted(add.size_bytes for add in adds)
     counts = {
@@ -47,7 +47,7 @@ def file_metrics(
     bins: int,
     preserves_order: bool = True,
 ) -> dict[str, Any]:
-    """What delta-spark's `optimize()` returns as metrics."""
+    """The metrics that delta-spark's `optimize()` returns."""
     return {
         "numFilesAdded": len(adds),
         "numFilesRemoved": len(removed_sizes),

@@ -1,4 +1,4 @@
-"""Which files to put together. Pure: reads a snapshot, touches no data file."""
+"""Selects the files to compact, and packs them into bins. Reads the snapshot only, no data file."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 
 FILE_COLUMNS = ["path", "partition_values", "size_bytes", "modification_time_ms"]
-"""What `pack_bins` needs of live files."""
+"""The columns of live files that `pack_bins` needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan(BinPlan):
-    """What a compaction would do.
+    """The planned work of a compaction.
 
     Attributes:
-        min_file_size_bytes: smaller files are put together.
+        min_file_size_bytes: files below this size are compacted.
     """
 
     kind: ClassVar[str] = "compaction"
@@ -43,8 +43,8 @@ class CompactionPlan(BinPlan):
     min_file_size_bytes: int
 
     def predicted(self) -> dict[str, int]:
-        """What the commit would show; the new files' bytes are taken to be those of the old ones."""
-        # Not super(): a dataclass with slots is another class than the one that the word means.
+        """The expected metrics of the commit; assumes that the new files are as large as the old files."""
+        # Not super(): `slots=True` creates a new class, and super() would refer to the old class.
         return {**BinPlan.predicted(self), "bytes_added": self.total_bytes}
 
 
@@ -56,23 +56,24 @@ def plan_compaction(
     min_file_size_bytes: int | None = None,
     reach: DataAccess | None = None,
 ) -> CompactionPlan:
-    """Put the small files of each partition into bins of at most the target size.
+    """Pack the small files of each partition into bins of at most the target size.
 
-    Files keep the order in which they were written, so that what was loaded together stays together and
-    the new files' bounds stay narrow. A bin of one file is left alone: rewriting it would win nothing.
+    Bins keep the order in which the files were written. Rows that were loaded together stay together, and
+    the new files have narrow minimum and maximum values. Bins of a single file are left out, because
+    rewriting one file has no benefit.
 
     Args:
         snapshot: the version to plan for.
-        predicate: over partition columns only.
+        predicate: selects partitions; over partition columns only.
         target_size_bytes: size of a new file; `delta.targetFileSize` (1 GiB by default) when None.
-        min_file_size_bytes: files smaller than this are small; three quarters of the target when None, so
-            that a file near the target is not rewritten for the sake of a tiny neighbour.
-        reach: leave out files that are neither in the table nor below a root allowed here, which a shallow
-            clone shares with its source; None plans for all.
+        min_file_size_bytes: files below this size are small. Three quarters of the target when None, so that
+            a file near the target is not rewritten only to add a tiny file to it.
+        reach: leave out files that are neither in the table nor below a root allowed here: files that a
+            shallow clone shares with its source. None plans for all files.
 
     Raises:
-        ExpressionError: the predicate does not parse or names a column that is no partition column.
-        ConfigurationError: a size is not positive, or small is larger than the target.
+        ExpressionError: the predicate does not parse, or names a column that the table is not partitioned by.
+        ConfigurationError: a size is not positive, or `min_file_size_bytes` exceeds the target.
         UnsupportedTableFeatureError: the table cannot be read.
     """
     snapshot.require_readable(operation="plan a compaction", through_scan=True)
@@ -82,8 +83,8 @@ def plan_compaction(
     small = max(1, target * 3 // 4) if small is None else small
     if not 0 < small <= target:
         raise ConfigurationError(
-            f"files below {small} bytes cannot be put together to files of {target} bytes",
-            fix="give a positive target size, and a smaller or equal limit for what is small",
+            f"Files below {small} bytes cannot be compacted to files of {target} bytes.",
+            fix="Set a positive target size, and a positive minimum file size that is not above the target.",
         )
     condition = partition_predicate(snapshot, predicate)
     files = files_in(snapshot, condition).to_table(FILE_COLUMNS)
@@ -107,8 +108,8 @@ def partition_predicate(snapshot: Snapshot, predicate: Expression | str | None) 
     """The predicate resolved against the schema.
 
     Raises:
-        ExpressionError: it does not parse, or it names a column that is no partition column. Rewriting
-            a file because some of its rows match would rewrite the others too.
+        ExpressionError: the predicate does not parse, or names a column that the table is not partitioned
+            by. A file whose rows match only in part could only be rewritten as a whole.
     """
     if predicate is None:
         return None
@@ -120,15 +121,15 @@ def partition_predicate(snapshot: Snapshot, predicate: Expression | str | None) 
     others = sorted(referenced_names(resolved) - set(snapshot.partition_columns))
     if others:
         raise ExpressionError(
-            f"the predicate names {', '.join(others)}, which is no partition column",
-            cause="whole files are put together, so only partitions can be chosen",
-            fix=f"use the partition columns ({', '.join(snapshot.partition_columns) or 'none'})",
+            f"The predicate names {', '.join(others)}, but the table is not partitioned by this column.",
+            cause="The operation rewrites whole files, so a predicate can only select partitions.",
+            fix=f"Use the partition columns ({', '.join(snapshot.partition_columns) or 'none'}).",
         )
     return resolved
 
 
 def files_in(snapshot: Snapshot, condition: Expression | None) -> LiveFiles:
-    """The live files whose partitions satisfy what `partition_predicate` gave; all when None."""
+    """The live files whose partitions satisfy a condition from `partition_predicate`; all files when None."""
     live = snapshot.files
     if condition is None:
         return live
@@ -140,7 +141,7 @@ def files_in(snapshot: Snapshot, condition: Expression | None) -> LiveFiles:
 
 
 def partition_names(snapshot: Snapshot) -> tuple[str, ...]:
-    """What the partition columns are called in the log."""
+    """The physical names of the partition columns, as in the log."""
     fields = [snapshot.schema.find(name) for name in snapshot.partition_columns]
     return tuple(snapshot.column_mapping.physical_name(field) for field in fields if field is not None)
 
@@ -148,20 +149,20 @@ def partition_names(snapshot: Snapshot) -> tuple[str, ...]:
 def pack_bins(
     files: pa.Table, snapshot: Snapshot, target_size_bytes: int, *, smallest_bin: int
 ) -> Iterator[CompactionBin]:
-    """The files of each partition, in the order in which they were written, in bins of the target size.
+    """Pack the files of each partition into bins of the target size, in the order in which they were written.
 
     Args:
         files: live files with FILE_COLUMNS.
-        snapshot: whose they are.
-        target_size_bytes: no bin of several files is larger.
-        smallest_bin: bins of fewer files are left out.
+        snapshot: the version that the files are from.
+        target_size_bytes: largest size of a bin with more than one file.
+        smallest_bin: bins with fewer files are left out.
     """
     names = partition_names(snapshot)
     rows = files.to_pylist()
     for row in rows:
         values = dict(row["partition_values"] or ())
         row["key"] = tuple(value_of(values, name) for name in names)
-    # None sorts before every text.
+    # None sorts before every string.
     rows.sort(
         key=lambda row: (
             tuple((value is not None, value or "") for value in row["key"]),

@@ -1,4 +1,4 @@
-"""Rewriting one bin: the task function of compaction, pure Arrow, importable on any worker."""
+"""The task function of compaction, which rewrites one bin; with Arrow only, importable on any worker."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from delta_core.maintenance.rewriting.sources import SourceFile, SourceRows
 from delta_core.maintenance.rewriting.writing import ROW_GROUP_ROWS, write_file
 
 READ_BYTES = 192 << 20
-"""The most that one read may decode, and the most that all files read ahead may."""
+"""Most bytes that one read decodes, and most bytes of all files that are read ahead."""
 
 GATHER_BYTES = 32 << 20
-"""Gathering ends here. Less is quicker than more: the memory of one gathering serves the next, where fresh
-pages of the kernel cost more than decoding into them (docs/adr/2026-11-21-compaction-threads.md)."""
+"""Size at which a batch of collected rows is written. A small batch is faster, because the allocator reuses
+its memory for the next batch: fresh pages from the kernel cost more than decoding into them
+(docs/adr/2026-11-21-compaction-threads.md)."""
 
 TASK_MEMORY_BYTES = 4 * READ_BYTES
-"""What one task holds at most: files read ahead, rows being gathered, rows waiting, rows being written."""
+"""Most memory of one task: files that are read ahead, and rows that are collected, queued and written."""
 
 
 def rewrite_bin(task: JsonObject) -> JsonObject:
     """Write the rows of the task's files, in order, as one new file.
 
-    Memory is bounded by two gatherings of rows, one being read while the other is written. The new file
-    appears whole or not at all.
+    Memory is bounded by two batches of rows: one is read while the other is written. The new file appears
+    complete or not at all.
 
     Args:
         task: made by `compaction_task`.
@@ -38,16 +39,16 @@ def rewrite_bin(task: JsonObject) -> JsonObject:
         `path` (as in the log), `size_bytes`, `modification_time_ms`, `stats` and `rows` of the file.
 
     Raises:
-        MissingDataFileError: a file, or one with deletion vectors, is not in the store.
-        InvalidTableError: a file cannot be read, or its types do not fit the table's.
-        VerificationError: rows were lost or gained on the way; the new file is deleted.
+        MissingDataFileError: a data file or a deletion vector file is not in the store.
+        InvalidTableError: a file cannot be read, or its types do not match the table's types.
+        VerificationError: the new file does not have the expected number of rows. The new file is deleted.
     """
     layout = FileLayout.from_task(task)
     files = [SourceFile.from_json(file) for file in task["files"]]
     encoding = layout.encoding_of(files[0].path)
     rows = SourceRows(layout, layout.file_schema(encoding), files, task["partition_values"])
     source = _Source(layout, [file.path for file in files], rows, task["threads"])
-    with closing(read_ahead(source.gathered())) as tables:
+    with closing(read_ahead(source.batches())) as tables:
         return write_file(
             layout,
             encoding,
@@ -67,10 +68,10 @@ def compaction_task(
     """The task for `rewrite_bin`.
 
     Args:
-        layout: what `layout_fields` gave.
-        files: to put together, in this order.
-        partition_values: those of all the files, as in the log.
-        threads: how many of the files the task reads at a time.
+        layout: the result of `layout_fields`.
+        files: the files to merge, in this order.
+        partition_values: the partition values that all the files share, as in the log.
+        threads: number of files that the task reads at a time.
     """
     return {
         **layout,
@@ -81,7 +82,7 @@ def compaction_task(
 
 
 class _Source:
-    """The rows of the bin's files, gathered to row groups."""
+    """The rows of the bin's files, collected to row groups."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class _Source:
         self._threads = threads
         self.rows_read = 0
 
-    def gathered(self) -> Generator[pa.Table]:
+    def batches(self) -> Generator[pa.Table]:
         parts: list[pa.Table] = []
         rows = size_bytes = 0
         for path, table in read_files(

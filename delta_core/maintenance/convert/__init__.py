@@ -1,4 +1,4 @@
-"""CONVERT: a directory of Parquet files becomes a Delta table where it lies. No file moves or changes."""
+"""CONVERT: turn a directory of Parquet files into a Delta table in place. No file is moved or changed."""
 
 from delta_core.maintenance.convert.apply import ConversionPlan, apply_conversion, plan_conversion
 from delta_core.maintenance.convert.convert import convert_to_deltalake

@@ -1,4 +1,4 @@
-"""Planning a conversion from the files' footers, and carrying it out: one commit, version 0."""
+"""Planning a conversion from the files' footers, and applying it in one commit, version 0."""
 
 from __future__ import annotations
 
@@ -53,29 +53,34 @@ from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.transaction import Transaction
 
 _FILES_AT_A_TIME = 1024
-"""Footers in memory are those of the tasks that run; results wait for so many files."""
+"""Number of files whose results are held in memory. Only running tasks hold footers."""
 
-_NOT_OF_FILES: Mapping[str, str] = {
-    "delta.constraints.": "Rows that are there have not been checked: add the constraint with "
-    "DeltaTable.alter.add_constraint afterwards, which checks them.",
-    "delta.columnmapping.maxcolumnid": "Leave it out: it counts the ids that columns were given.",
-    "delta.enableicebergcompat": "Files must have been written for Iceberg from the beginning.",
-    "delta.enablematerializepartitioncolumnsfeature": "The files were not written with partition columns.",
+_REFUSED_PROPERTIES: Mapping[str, str] = {
+    "delta.constraints.": "Add the constraint after the conversion with DeltaTable.alter.add_constraint, "
+    "which checks the existing rows.",
+    "delta.columnmapping.maxcolumnid": "Leave the property out. The conversion sets its value.",
+    "delta.enableicebergcompat": "Leave the property out. Iceberg compatibility requires that all files were "
+    "written for it.",
+    "delta.enablematerializepartitioncolumnsfeature": "Leave the property out. The files do not contain the "
+    "partition columns.",
 }
-"""Properties that say of existing files what nobody has made true; by what they begin with, in lower case."""
+"""Properties that claim something about files which existing files do not guarantee.
+
+By the lower-case beginning of the property's name; the values are the fixes in the error.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionPlan:
-    """The table that the files would be.
+    """The table that the conversion would create.
 
     Attributes:
         store: the table's store.
-        files: the `add` actions, by path.
-        metadata, protocol: the table's.
-        rows: in all files.
-        known_at_ms: when the directory was looked at.
-        collect_stats: whether the actions have statistics of columns.
+        files: the `add` actions, ordered by path.
+        metadata, protocol: the table definition.
+        rows: total row count of all files.
+        known_at_ms: when the directory was read, in epoch milliseconds.
+        collect_stats: whether the actions have column statistics.
     """
 
     store: LogStore
@@ -87,7 +92,7 @@ class ConversionPlan:
     collect_stats: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """The plan in short, as a JSON object."""
+        """A summary of the plan as a JSON object."""
         return {
             "table_uri": self.store.uri,
             "files": len(self.files),
@@ -110,28 +115,28 @@ def plan_conversion(
     executor: Executor | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> ConversionPlan:
-    """What table the Parquet files below a store's root are. Writes nothing.
+    """Plan the conversion of the Parquet files below a store's root. Writes nothing.
 
-    Requests: one walk through the directory, and the footer of each file, several side by side; those of
-    files that were read before a column of other files was known are read twice. Memory: the actions, and the
+    Requests: one listing of the directory, and the footer of each file, several at a time. The footer of a
+    file that was read before the table's full schema was known is read twice. Memory: the actions, and the
     footers that are being read.
 
     Args:
-        store: rooted at the directory.
-        partition_by: the partition columns that the directories spell, in their order, with types.
+        store: the store rooted at the directory.
+        partition_by: the partition columns in the directory names, in their order, with types.
         partition_strategy: `hive` for directories `column=value`, `directory` for values alone.
-        name, description: of the table.
-        configuration: its properties.
-        collect_stats: whether to take statistics of columns from the footers; the number of rows always is.
-        executor: maps the reading of footers; threads of this process when None.
-        clock: where time comes from.
+        name, description: name and description of the table.
+        configuration: table properties.
+        collect_stats: whether to take column statistics from the footers; row counts are always taken.
+        executor: runs the tasks that read footers; threads of this process when None.
+        clock: source of the current time.
 
     Raises:
         TableExistsError: there is a transaction log.
-        InvalidTableError: there are no files, one that is not Parquet, or another table within.
-        SchemaError: the schemas do not go together, or the partitioning is not that of the directories.
-        InvalidTablePropertyError: a property is unknown, or says what is not known of the files.
-        UnsupportedTableFeatureError: a property asks for an unsupported feature.
+        InvalidTableError: the directory has no files, or another table, or a file is not Parquet.
+        SchemaError: the files' schemas are incompatible, or the directories do not match the partitioning.
+        InvalidTablePropertyError: a property is unknown, or existing files do not guarantee what it claims.
+        UnsupportedTableFeatureError: a property requires an unsupported feature.
     """
     known_at_ms = clock.now_ms()
     require_no_table(store)
@@ -153,11 +158,11 @@ def plan_conversion(
     require_writable_void(schema)
     warn_of_void(None, schema)
     require_stats_columns(table_columns)
-    # Hidden columns get their names as in a table that is created empty.
+    # Materialized columns get their names as in a table that is created empty.
     properties |= automatic_properties(needed_features(schema, properties), properties, is_new=False)
     refuse_unsupported_definition(schema, properties, request=request)
     if table_columns.is_mapped:
-        # The files have the columns' own names, which are their physical ones from now on.
+        # The files contain the logical names, so these become the physical names.
         unmapped = replace(table_columns, schema=strip_mapping(schema), configuration=properties)
         mapped = assign_existing(unmapped)
         schema, properties = mapped.schema, dict(mapped.configuration)
@@ -200,11 +205,11 @@ def apply_conversion(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Committed:
-    """Commit the plan as version 0. One request when nobody interferes; no file is opened.
+    """Commit the plan as version 0. One request when no other writer interferes; no file is opened.
 
     Raises:
-        TableExistsError: a table was created there since.
-        CommitStateUnknownError: the store never said whether the commit landed.
+        TableExistsError: another writer created a table at the location since the plan.
+        CommitStateUnknownError: the store did not confirm whether the commit succeeded.
     """
     transaction = Transaction.create(
         plan.store,
@@ -230,38 +235,38 @@ def apply_conversion(
 
 
 def require_no_table(store: LogStore) -> None:
-    """Refuse a directory that has a transaction log, whatever is in it. One listing.
+    """Refuse a directory with a transaction log, even an incomplete one. One listing.
 
     Raises:
-        TableExistsError: it has.
+        TableExistsError: the directory has a transaction log.
     """
     if store.list_directory(LOG_DIRECTORY):
         raise table_exists(store)
 
 
 def table_exists(store: LogStore) -> TableExistsError:
-    """The error for a directory that is a table already."""
+    """The error for a directory that is already a table."""
     return TableExistsError(
         f"There is already a transaction log at {store.uri}.",
-        cause="A conversion makes version 0 of a table.",
-        fix="Open it with DeltaTable; files that the log does not name are added by writing their rows.",
+        cause="A conversion creates version 0 of a table.",
+        fix="Open the table with DeltaTable. Write the rows of files that the log does not contain.",
     )
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
     for key in sorted(properties):
-        for beginning, advice in _NOT_OF_FILES.items():
-            if key.lower().startswith(beginning) and properties[key].strip().lower() not in ("false", "none"):
+        for prefix, advice in _REFUSED_PROPERTIES.items():
+            if key.lower().startswith(prefix) and properties[key].strip().lower() not in ("false", "none"):
                 raise InvalidTablePropertyError(
-                    f"The table property {key} is not set by a conversion.",
-                    cause="It says something about the files, which were written without it.",
+                    f"The table property {key} cannot be set by a conversion.",
+                    cause="Existing files were written without the property.",
                     fix=advice,
                 )
     if parse_mode(properties.get(MODE_KEY, "none")) is ColumnMappingMode.ID:
         raise InvalidTablePropertyError(
             f"The table property {MODE_KEY} cannot be id in a conversion.",
-            cause="The mode id finds columns by ids in the files, and these were written without any.",
-            fix="Use the mode name, which keeps the names in the files.",
+            cause="The mode id finds columns by field ids, and the files were written without field ids.",
+            fix="Use the mode name, which finds columns by the names in the files.",
         )
     refuse_internal_properties(properties)
     refuse_unknown_properties(properties)
@@ -271,7 +276,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Footers:
-    """Reads the footers of files into a schema and a description of each."""
+    """Reads the footers of files: their common schema, and row count and statistics of each file."""
 
     store: LogStore
     columns: Sequence[StructField]
@@ -281,19 +286,19 @@ class _Footers:
     def read(
         self, executor: Executor, files: Sequence[ObjectInfo], union: SchemaUnion
     ) -> tuple[StructType, list[tuple[int, str]]]:
-        """The table's schema, and for each file its number of rows and its statistics."""
-        made_with: list[StructType | None] = [None] * len(files)
+        """The table's schema, and for each file its row count and its statistics."""
+        schemas_of_stats: list[StructType | None] = [None] * len(files)
         described: list[tuple[int, str]] = [(0, "")] * len(files)
-        self._read_some(executor, files, range(1), union, made_with, described)
+        self._read_some(executor, files, range(1), union, schemas_of_stats, described)
         for start in range(1, len(files), _FILES_AT_A_TIME):
             some = range(start, min(start + _FILES_AT_A_TIME, len(files)))
-            self._read_some(executor, files, some, union, made_with, described)
+            self._read_some(executor, files, some, union, schemas_of_stats, described)
         final = self._table_schema(union.result())
-        again = [index for index, schema in enumerate(made_with) if schema != final]
+        again = [index for index, schema in enumerate(schemas_of_stats) if schema != final]
         if self.collect_stats:
             for start in range(0, len(again), _FILES_AT_A_TIME):
                 some_again = again[start : start + _FILES_AT_A_TIME]
-                self._read_some(executor, files, some_again, union, made_with, described)
+                self._read_some(executor, files, some_again, union, schemas_of_stats, described)
         return final, described
 
     def _read_some(
@@ -302,7 +307,7 @@ class _Footers:
         files: Sequence[ObjectInfo],
         chosen: Sequence[int],
         union: SchemaUnion,
-        made_with: list[StructType | None],
+        schemas_of_stats: list[StructType | None],
         described: list[tuple[int, str]],
     ) -> None:
         expected = self._table_schema(union.result()) if union.schema.fields else None
@@ -312,17 +317,17 @@ class _Footers:
             "partition_columns": [column.name for column in self.columns],
             "configuration": dict(self.configuration),
         }
-        own: dict[int, str] = {}
+        own_schemas: dict[int, str] = {}
         for position, result in executor.map(read_file, [{**task, "path": files[i].path} for i in chosen]):
             index = chosen[position]
-            own[index] = result["schema"]
-            made_with[index] = expected
+            own_schemas[index] = result["schema"]
+            schemas_of_stats[index] = expected
             rows = int(result["rows"])
             described[index] = (rows, result["stats"] or f'{{"numRecords":{rows}}}')
-        # In the files' order, so that the columns' order does not depend on who was read first.
-        parsed = {text: schema_from_json(text) for text in set(own.values())}
-        for index in sorted(own):
-            union.add(parsed[own[index]], files[index].path)
+        # In the files' order, so that the order of columns does not depend on which task finished first.
+        parsed = {schema: schema_from_json(schema) for schema in set(own_schemas.values())}
+        for index in sorted(own_schemas):
+            union.add(parsed[own_schemas[index]], files[index].path)
 
     def _table_schema(self, schema: StructType) -> StructType:
         return replace(schema, fields=(*schema.fields, *self.columns))

@@ -1,4 +1,4 @@
-"""`convert_to_deltalake`: the public face of conversions."""
+"""`convert_to_deltalake`: the public function that converts a directory of Parquet files."""
 
 from __future__ import annotations
 
@@ -45,47 +45,48 @@ def convert_to_deltalake(
     executor: Executor | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Committed | None:
-    """Make a directory of Parquet files a Delta table where it lies: what Spark calls CONVERT TO DELTA.
+    """Convert a directory of Parquet files to a Delta table in place, like Spark's CONVERT TO DELTA.
 
-    No file is moved, changed or copied; one commit names them all. Every file below the directory belongs to
-    the table but for those whose name, or whose directory's, begins with `_` or `.`; one that is not
-    Parquet is refused. Whoever writes to the directory meanwhile writes files that the table does not know.
+    No file is moved, changed or copied; one commit adds all files. Every file below the directory becomes
+    part of the table, except files and directories whose names begin with `_` or `.`. A file that is not
+    Parquet is refused. Files that another program writes to the directory meanwhile are not added.
 
-    The table's schema is the union of the files', all nullable. A column must have one type in all of them;
-    `byte`, `short` and `int` count as one, and with the property `delta.enableTypeWidening` types may
-    differ that widen without loss. Times stored as INT96 are instants. Names that a table has only with
-    column mapping, such as those with spaces, ask for the property `delta.columnMapping.mode` = `name`.
+    The table's schema is the union of the files' schemas, with every column nullable. A column must have the
+    same type in all files; `byte`, `short` and `int` count as the same type. With the property
+    `delta.enableTypeWidening` types may differ if they widen without loss. Times stored as INT96 become
+    `timestamp`. Column names that require column mapping, such as names with spaces, require the property
+    `delta.columnMapping.mode` = `name`.
 
-    Requests: a walk through the directory, two or three small reads of each file, several side by side, and
+    Requests: a listing of the directory, two or three small reads of each file, several files at a time, and
     the commit.
 
     Args:
         uri: the directory.
-        mode: what to do when it is a table: `error`, or `ignore`.
-        partition_by: the partition columns that the directories spell, with their types, in the order of the
-            directories. Values are percent-decoded; times without a zone are UTC.
-        partition_strategy: `hive`, also when None, for directories `year=2024/month=5`; `directory` for
+        mode: `error` raises an error when the directory is already a table; `ignore` returns None.
+        partition_by: the partition columns in the directory names, with their types, in the order of the
+            directories. Values are percent-decoded; times without a time zone are UTC.
+        partition_strategy: `hive`, the default, for directories `year=2024/month=5`; `directory` for
             `2024/5`.
-        name, description, configuration: of the table.
-        storage_options: for the store.
-        collect_stats: whether to take statistics of columns from the footers, which lets readers skip
-            files. The number of rows is always taken.
+        name, description, configuration: name, description and properties of the table.
+        storage_options: options of the store.
+        collect_stats: whether to take column statistics from the footers, which lets readers skip files. Row
+            counts are always taken.
         commit_properties: provenance, idempotency key and limits of the commit.
-        executor: maps the reading of footers; threads of this process when None.
-        clock: where time comes from.
+        executor: runs the tasks that read footers; threads of this process when None.
+        clock: source of the current time.
 
     Returns:
         The commit; `AlreadyApplied` when there is a table with the idempotency key; None when mode is
         `ignore` and there is a table.
 
     Raises:
-        TableExistsError: there is a transaction log already, or another writer makes one at the same time.
-        InvalidTableError: there is no file, one that is not Parquet, or another table within.
-        SchemaError: the files' schemas do not go together, a type is not one of a table's, or the partition
-            columns are missing or not those of the directories.
-        InvalidTablePropertyError: a property is unknown, or says what is not known of the files.
-        UnsupportedTableFeatureError: a property asks for an unsupported feature.
-        ConfigurationError: mode or strategy is none.
+        TableExistsError: there is already a transaction log, or another writer creates one meanwhile.
+        InvalidTableError: the directory has no files, or another table, or a file is not Parquet.
+        SchemaError: the files' schemas are incompatible, a Delta table cannot have a column's type, or the
+            partition columns are missing or do not match the directories.
+        InvalidTablePropertyError: a property is unknown, or existing files do not guarantee what it claims.
+        UnsupportedTableFeatureError: a property requires an unsupported feature.
+        ConfigurationError: the mode or the partition strategy is not valid.
     """
     require_commit_properties(commit_properties)
     _require_one_of("mode", mode, ("error", "ignore"))
@@ -123,4 +124,7 @@ def _existing(store: LogStore, mode: str, properties: CommitProperties, clock: C
 
 def _require_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ConfigurationError(f"{name} is {value!r}.", fix=f"Pass one of {', '.join(map(repr, allowed))}.")
+        raise ConfigurationError(
+            f"The argument {name} is {value!r}, which is not valid.",
+            fix=f"Pass one of {', '.join(map(repr, allowed))}.",
+        )

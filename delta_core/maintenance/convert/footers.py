@@ -1,4 +1,4 @@
-"""A file's schema, rows and statistics, all from its footer: no row is read."""
+"""Schema, row count and statistics of a Parquet file, from its footer. No row is read."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from delta_core.table_features.table_properties import TableProperties
 
 
 def read_file(task: JsonObject) -> JsonObject:
-    """What the log will say about a file, as far as its footer tells. Two or three small reads.
+    """Read from a file's footer what its `add` action records. Two or three small reads.
 
-    Statistics are by the schema that the files seen before come to: where the union turns out to be another
-    one, they are made again.
+    Statistics are computed for the given table schema, the union of the files read so far. When the final
+    union differs, the caller reads the file again.
 
     Args:
-        task: `{table_uri, path, schema, partition_columns, configuration}`; the schema is a table's as JSON,
-            and None asks for no statistics.
+        task: `{table_uri, path, schema, partition_columns, configuration}`; the schema is the table's, as
+            JSON, or None for no statistics.
 
     Returns:
         `{schema, rows, stats}`; the schema is the file's own, as JSON, without partition columns.
 
     Raises:
-        InvalidTableError: the file is no Parquet file, or damaged.
-        SchemaError: it has a column that a Delta table cannot have.
+        InvalidTableError: the file is not Parquet, or damaged.
+        SchemaError: the file has a column that a Delta table cannot have.
     """
     store = task_store(task["table_uri"])
     path = task["path"]
@@ -42,15 +42,15 @@ def read_file(task: JsonObject) -> JsonObject:
         try:
             check_data_file(source)
             metadata = pq.read_metadata(source)
-            found = metadata.schema.to_arrow_schema()
+            arrow_schema = metadata.schema.to_arrow_schema()
         except (MalformedFooter, pa.ArrowInvalid) as error:
             raise InvalidTableError(
-                f"The file {path!r} is no Parquet file that can be read.",
+                f"The file {path!r} cannot be read as Parquet.",
                 cause=str(error),
-                fix="Move it away, or give it a name that begins with an underscore.",
+                fix="Move the file away, or rename it to begin with an underscore.",
             ) from error
     partitions = {name.casefold() for name in task["partition_columns"]}
-    own = _own_schema(metadata, found, path, partitions)
+    own = _own_schema(metadata, arrow_schema, path, partitions)
     stats = None
     if task["schema"] is not None:
         stats = statistics_from_footer(
@@ -62,14 +62,16 @@ def read_file(task: JsonObject) -> JsonObject:
     return {"schema": schema_to_json(own), "rows": metadata.num_rows, "stats": stats}
 
 
-def _own_schema(metadata: pq.FileMetaData, found: pa.Schema, path: str, partitions: set[str]) -> StructType:
+def _own_schema(metadata: pq.FileMetaData, schema: pa.Schema, path: str, partitions: set[str]) -> StructType:
     leaves = (metadata.schema.column(index) for index in range(len(metadata.schema)))
     try:
-        fields = [_readable(item, item.name, leaves) for item in found]
+        fields = [_readable(item, item.name, leaves) for item in schema]
         return from_arrow(pa.schema([item for item in fields if item.name.casefold() not in partitions]))
     except SchemaError as error:
         raise SchemaError(
-            f"The file {path!r} cannot be part of a table: {error.problem}", cause=error.cause, fix=error.fix
+            f"The file {path!r} cannot be part of a Delta table: {error.problem}",
+            cause=error.cause,
+            fix=error.fix,
         ) from error
 
 
@@ -78,7 +80,7 @@ def _readable(item: pa.Field, shown: str, leaves: Iterator[Any]) -> pa.Field:
 
 
 def _readable_type(kind: pa.DataType, shown: str, leaves: Iterator[Any]) -> pa.DataType:
-    """The type as every engine reads it from the file; `leaves` are Parquet's columns, in the same order."""
+    """The type that every engine reads from the file; `leaves` are the Parquet leaf columns, in order."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return _readable_type(kind.storage_type, shown, leaves)
@@ -91,20 +93,20 @@ def _readable_type(kind: pa.DataType, shown: str, leaves: Iterator[Any]) -> pa.D
         return pa.list_(_readable_type(kind.value_type, f"{shown}.element", leaves))
     leaf = next(leaves)
     if leaf.physical_type == "INT96":
-        # It has no zone in Parquet, and stands for an instant in every engine that writes it.
+        # INT96 has no time zone in Parquet. Every engine that writes it means an instant in UTC.
         return pa.timestamp("us", "UTC")
     if types.is_timestamp(kind) and "nanoseconds" in str(leaf.logical_type):
-        raise _not_held(shown, kind, "microseconds, such as coerce_timestamps='us'")
+        raise _unsupported_type(shown, kind, "microseconds, such as coerce_timestamps='us'")
     if types.is_uint64(kind):
-        raise _not_held(shown, kind, "a decimal of 20 digits")
+        raise _unsupported_type(shown, kind, "a decimal of 20 digits")
     if types.is_float16(kind):
-        raise _not_held(shown, kind, "a 32-bit float")
+        raise _unsupported_type(shown, kind, "a 32-bit float")
     return kind
 
 
-def _not_held(column: str, kind: Any, instead: str) -> SchemaError:
+def _unsupported_type(column: str, kind: Any, instead: str) -> SchemaError:
     return SchemaError(
-        f"the column {column} has the type {kind}, which not every engine reads from a table's files",
-        cause="A Delta table's files hold the types of the protocol alone.",
+        f"The column {column} has the type {kind}, which not every engine can read.",
+        cause="The files of a Delta table may contain only the types of the Delta protocol.",
         fix=f"Write the file again with {instead}.",
     )

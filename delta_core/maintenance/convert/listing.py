@@ -1,7 +1,7 @@
-"""Which files a conversion takes, and the partition that each one's directories spell.
+"""The files that a conversion adds, and the partition values in their directory names.
 
-A file of which nobody knows what it is stands in the way: left out it would be lost to the table in silence,
-and to the next vacuum for good.
+A file of unknown kind stops the conversion. If it were left out, its rows would be missing without an error,
+and the next vacuum would delete it.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ PartitionStrategy = Literal["hive", "directory"]
 
 
 def data_files(store: LogStore) -> list[ObjectInfo]:
-    """The files that are no hidden ones, by name. One walk through the directory; links are not followed.
+    """The files that are not hidden, ordered by path. One listing of the directory; links are not followed.
 
-    Names that begin with `_` or `.` are hidden, files and directories alike, unless a directory is one of a
-    partition column (`_day=1`): what a vacuum of the table will keep. The caller has seen that the log is
-    empty; what is hidden in it was left by a writer that died before it had made version 0.
+    Files and directories whose names begin with `_` or `.` are hidden, except directories of a partition
+    column (`_day=1`). A vacuum of the table keeps hidden files, too. The caller has checked that the log is
+    empty; hidden files in the log directory are from a writer that stopped before version 0.
 
     Raises:
-        InvalidTableError: there is none, or another Delta table lies within.
+        InvalidTableError: the directory has no such file, or another Delta table.
     """
-    found = []
+    files = []
     for info in store.walk():
         *directories, _ = info.path.split("/")
         if info.path.startswith(f"{LOG_DIRECTORY}/."):
             continue
         if LOG_DIRECTORY in directories:
-            where = inner_root(info.path) or "."
+            inner = inner_root(info.path) or "."
             raise InvalidTableError(
-                f"The directory {where!r} in {store.uri} is a Delta table.",
-                cause="Its files may be removed ones, and its vacuum would delete some of them.",
-                fix="Move it away, or convert another directory.",
+                f"The directory {inner!r} in {store.uri} is a Delta table.",
+                cause="Some of its files may be removed from that table, and its vacuum would delete them.",
+                fix="Move that table away, or convert another directory.",
             )
         columns = [directory.partition("=")[0] for directory in directories if "=" in directory]
         if classify(info.path, partition_columns=columns) is FileKind.DATA:
-            found.append(info)
-    if not found:
+            files.append(info)
+    if not files:
         raise InvalidTableError(
-            f"There is no Parquet file to convert in {store.uri}.",
-            cause="The directory is empty or missing, or has only files with names that begin with _ or '.'.",
-            fix="Check the path; an empty table is created with DeltaTable.create.",
+            f"The directory {store.uri} has no Parquet files to convert.",
+            cause="The directory is empty or missing, or the names of all its files begin with '_' or '.'.",
+            fix="Check the path. To create an empty table, use DeltaTable.create.",
         )
-    return sorted(found, key=lambda info: info.path)
+    return sorted(files, key=lambda info: info.path)
 
 
 def require_partitioning_given(paths: Iterable[str]) -> None:
-    """Refuse directories that look like partitions of which nothing was said.
+    """Refuse directories that look like partitions when no partition columns are given.
 
-    Their names tell the columns and not the types, and a guess would be part of the table for good.
+    The directory names contain the columns' names but not their types. A guessed type would be permanent.
 
     Raises:
-        SchemaError: names the columns, and what to pass.
+        SchemaError: the message names the columns and the argument to pass.
     """
     for path in paths:
         names = [_decoded(part.partition("=")[0], path) for part in path.split("/")[:-1] if "=" in part]
@@ -69,7 +69,7 @@ def require_partitioning_given(paths: Iterable[str]) -> None:
             example = ", ".join(f"({name!r}, pa.string())" for name in names)
             raise SchemaError(
                 f"The directories of {path!r} look like the partition columns {', '.join(names)}.",
-                cause="Their types cannot be told from the names, and none were given.",
+                cause="The directory names do not contain the column types, and partition_by was not given.",
                 fix=f"Pass partition_by=pa.schema([{example}]) with the right types.",
             )
 
@@ -77,38 +77,38 @@ def require_partitioning_given(paths: Iterable[str]) -> None:
 def partition_values(
     path: str, columns: Sequence[StructField], *, strategy: PartitionStrategy = "hive"
 ) -> Mapping[str, str | None]:
-    """The partition values of a file, as the log holds them (PROTOCOL.md, "Partition Value Serialization").
+    """The partition values of a file, as the log stores them (PROTOCOL.md, "Partition Value Serialization").
 
-    Percent-escapes are decoded once, as UTF-8. Times without a zone are taken as UTC.
+    Percent-escapes are decoded once, as UTF-8. Times without a time zone are UTC.
 
     Args:
-        path: below the root, as the store has it.
+        path: the file's path below the root, in the store's spelling.
         columns: the partition columns, with their types.
         strategy: `hive` for directories `column=value` in the columns' order; `directory` for the values
             alone.
 
     Raises:
-        SchemaError: the directories are not those of the columns, or a value is not of its column's type.
+        SchemaError: the directories do not match the columns, or a value does not match its column's type.
     """
     directories = path.split("/")[:-1]
     if not columns:
-        return {}  # Directories that are no partitions only keep files apart.
+        return {}  # Directories of an unpartitioned table have no meaning.
     if len(directories) != len(columns):
         raise _other_directories(path, columns, strategy)
     values: dict[str, str | None] = {}
     for column, directory in zip(columns, directories, strict=True):
-        text = directory
+        value = directory
         if strategy == "hive":
-            name, equals, text = directory.partition("=")
+            name, equals, value = directory.partition("=")
             if is_shortened(directory):
                 raise SchemaError(
-                    f"The file {path!r} has no whole partition value of {column.name}.",
-                    cause="The name of its directory ends in a digest: the value was too long for a name.",
-                    fix="Take the values from the log of the table that the file was written for.",
+                    f"The file {path!r} has no complete partition value for the column {column.name}.",
+                    cause="The value was too long for a directory name, and ends in a digest instead.",
+                    fix="Take the partition values from the log of the table that the file was written for.",
                 )
             if not equals or _decoded(name, path).casefold() != column.name.casefold():
                 raise _other_directories(path, columns, strategy)
-        values[column.name] = _value(_decoded(text, path), column, path)
+        values[column.name] = _value(_decoded(value, path), column, path)
     return values
 
 
@@ -117,40 +117,40 @@ def partitioning(columns: Sequence[StructField]) -> StructType:
     return StructType(tuple(StructField(name=field.name, data_type=field.data_type) for field in columns))
 
 
-def _value(text: str, column: StructField, path: str) -> str | None:
-    if text in (HIVE_NULL, ""):
+def _value(string: str, column: StructField, path: str) -> str | None:
+    if string in (HIVE_NULL, ""):
         return None
     if column.data_type == STRING:
-        return text
+        return string
     try:
-        return serialize(parse(text, column.data_type), column.data_type)
+        return serialize(parse(string, column.data_type), column.data_type)
     except (CorruptLogError, SchemaError) as error:
         raise SchemaError(
-            f"The file {path!r} has no partition value of {column.name}.",
-            cause=f"{text!r} is no {column.data_type}.",
-            fix="Pass the type that the directories have; text fits all of them.",
+            f"The file {path!r} has no valid partition value for the column {column.name}.",
+            cause=f"The string {string!r} is not a valid {column.data_type}.",
+            fix="Pass the type of the values in the directory names. The type string fits every value.",
         ) from error
 
 
-def _decoded(text: str, path: str) -> str:
+def _decoded(escaped: str, path: str) -> str:
     # Writers escape some ASCII characters or, as in URIs, bytes of UTF-8: both decode the same way.
     try:
-        return unquote_to_bytes(text).decode("utf-8")
+        return unquote_to_bytes(escaped).decode("utf-8")
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise SchemaError(
-            f"The partition of the file {path!r} cannot be read.",
-            cause="A name of a directory is not UTF-8.",
+            f"The partition values of the file {path!r} cannot be decoded.",
+            cause="The name of a directory is not valid UTF-8.",
             fix="Rename the directory.",
         ) from error
 
 
 def _other_directories(path: str, columns: Sequence[StructField], strategy: str) -> SchemaError:
     if strategy == "hive":
-        wanted = "/".join(f"{column.name}=..." for column in columns)
+        expected = "/".join(f"{column.name}=..." for column in columns)
     else:
-        wanted = "/".join(f"<{column.name}>" for column in columns)
+        expected = "/".join(f"<{column.name}>" for column in columns)
     return SchemaError(
-        f"The file {path!r} is not in a directory of the partition columns.",
-        cause=f"Expected is {wanted}.",
+        f"The directories of the file {path!r} do not match the partition columns.",
+        cause=f"The expected directories are {expected}.",
         fix="Pass all partition columns in the order of the directories, or move the file away.",
     )

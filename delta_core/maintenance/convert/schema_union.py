@@ -1,8 +1,9 @@
-"""The one schema of many Parquet files, whose columns may differ.
+"""The common schema of many Parquet files whose columns may differ.
 
-A column has one type in a table. Files agree on it; or it is `byte`, `short` and `int`, which Parquet stores
-alike; or, where the table has type widening, the widest of types that widen into each other, each with its
-record (PROTOCOL.md, "Type Widening"). Everything is nullable, since the next file may lack a column.
+A column has one type in a table. Either all files have that type; or the types are `byte`, `short` and
+`int`, which Parquet stores in the same way; or the table has type widening, and the column gets the widest
+type, with a recorded type change for each narrower type (PROTOCOL.md, "Type Widening"). Every column is
+nullable, since another file may lack it.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from delta_core.schema.types import (
     StructType,
 )
 
-# One physical type of Parquet's, in the order of their values.
+# Types with the same physical type in Parquet, from narrowest to widest.
 _STORED_ALIKE = (BYTE, SHORT, INTEGER)
 
 
 @dataclass(slots=True, kw_only=True)
 class SchemaUnion:
-    """What the schemas of the files seen so far come to.
+    """The union of the schemas of the files added so far.
 
     Attributes:
         widens: whether the table has type widening.
-        iceberg: types widen only as far as Iceberg knows it.
-        schema: the union, without records of changes; empty before the first file.
+        iceberg: whether types may widen only in the ways that Iceberg supports.
+        schema: the union, without recorded type changes; empty before the first file.
     """
 
     widens: bool = False
@@ -46,11 +47,11 @@ class SchemaUnion:
     _seen: set[StructType] = field(default_factory=set)
 
     def add(self, schema: StructType, path: str) -> None:
-        """Take in a file's schema; columns that are new come at the end.
+        """Add a file's schema. New columns are appended at the end.
 
         Raises:
-            SchemaMismatchError: a column has another type there than in the files before, or is spelled
-                otherwise. Names the file.
+            SchemaMismatchError: a column's type, or the case of its name, differs from earlier files. The
+                message names the file.
         """
         if schema in self._seen:
             return
@@ -58,26 +59,26 @@ class SchemaUnion:
         self._seen.add(schema)
 
     def result(self) -> StructType:
-        """The union, with a record of every type that a file has instead of the column's."""
+        """The union, with a recorded type change for every narrower type that a file has."""
         if not self.widens:
             return self.schema
         narrower: dict[tuple[Path, Path], set[DataType]] = {}
         for seen in self._seen:
             for change in type_changes(seen, self.schema):
-                if not _alike(change.before, change.after):
+                if not _stored_alike(change.before, change.after):
                     narrower.setdefault((change.path, change.field_path), set()).add(change.before)
         records: dict[Path, list[Mapping[str, str]]] = {}
         for (path, inner), types in sorted(narrower.items()):
             records.setdefault(path, []).extend(self._chain(path, inner, types))
 
         def recorded(path: Path, column: StructField) -> StructField:
-            found = records.get(path)
-            return with_metadata(column, {TYPE_CHANGES_KEY: found}) if found else column
+            changes = records.get(path)
+            return with_metadata(column, {TYPE_CHANGES_KEY: changes}) if changes else column
 
         return transform_fields(self.schema, recorded) if records else self.schema
 
     def _chain(self, path: Path, inner: Path, types: set[DataType]) -> list[Mapping[str, str]]:
-        """The changes from the narrowest type to the widest, each one a widening of its own."""
+        """The type changes from the narrowest type to the widest; each step is a valid widening."""
         column = field_at(self.schema, path)
         assert column is not None
         final = column.data_type
@@ -103,10 +104,10 @@ class SchemaUnion:
             same = known.get(column.name.casefold())
             if same is not None and same.name != column.name:
                 raise SchemaMismatchError(
-                    f"The column {'.'.join((*prefix, column.name))} of the file {path!r} is called "
-                    f"{same.name} elsewhere.",
-                    cause="Some engines tell upper from lower case, and would read nulls.",
-                    fix="Write the file again with the other spelling, or move it away.",
+                    f"The column {'.'.join((*prefix, column.name))} of the file {path!r} is spelled "
+                    f"{same.name} in other files.",
+                    cause="Some engines distinguish upper case from lower case, and would read nulls.",
+                    fix="Write the file again with the other spelling, or move the file away.",
                 )
             if same is None:
                 known[column.name.casefold()] = column
@@ -132,7 +133,7 @@ class SchemaUnion:
             return table
         if table == VOID:
             return _nullable(data)
-        if _alike(table, data):
+        if _stored_alike(table, data):
             return max(table, data, key=lambda one: _STORED_ALIKE.index(one))
         if self.widens and self._fits(table, data):
             return data
@@ -147,14 +148,14 @@ def _require_distinct(data: StructType, prefix: Path, path: str) -> None:
         key = column.name.casefold()
         if key in seen:
             raise SchemaMismatchError(
-                f"The file {path!r} has two columns {'.'.join((*prefix, column.name))}.",
-                cause=f"One is called {seen[key]}, the other {column.name}: engines read one or the other.",
-                fix="Write the file again with names of their own, or move it away.",
+                f"The file {path!r} has two columns named {'.'.join((*prefix, column.name))}.",
+                cause=f"The names {seen[key]} and {column.name} differ only in case.",
+                fix="Write the file again with distinct column names, or move the file away.",
             )
         seen[key] = column.name
 
 
-def _alike(one: DataType, other: DataType) -> bool:
+def _stored_alike(one: DataType, other: DataType) -> bool:
     return one in _STORED_ALIKE and other in _STORED_ALIKE
 
 
@@ -182,8 +183,8 @@ def _nullable(data_type: DataType) -> DataType:
 
 def _mismatch(column: str, table: DataType, data: DataType, where: str) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"The column {column} is {table} in some files and {data} in {where}.",
-        cause="A column has one type in a table, and files keep the one that they were written with.",
-        fix="Write the files with the other type again, or move them away; with the table property "
+        f"The column {column} has the type {table} in some files and {data} in {where}.",
+        cause="A column of a table has one type, and a conversion does not rewrite files.",
+        fix="Write the files with the differing type again, or move them away. With the table property "
         "delta.enableTypeWidening set to true, types that widen without loss may differ.",
     )

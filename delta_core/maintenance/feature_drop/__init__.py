@@ -1,4 +1,4 @@
-"""ALTER TABLE ... DROP FEATURE: what needs a feature goes, then its name."""
+"""ALTER TABLE ... DROP FEATURE: remove every use of a feature, then the feature from the protocol."""
 
 from delta_core.maintenance.feature_drop.apply import drop_feature
 

@@ -1,16 +1,17 @@
 """ALTER TABLE ... DROP FEATURE ... [TRUNCATE HISTORY].
 
-Four steps, each of which finds what an earlier run has done: whoever is stopped in between leaves a table
-that everybody reads as before, and calls again.
+A drop has four steps. Each step starts from the state of the table. After an interruption every reader can
+still read the table, and a second call continues.
 
-1. What the newest version needs the feature for goes (`preparation`). What is the user's to take away, such
-   as a constraint, is named instead, before anything is done.
-2. For a feature of readers every version that the log can show is looked at (`history`). Where some need it,
-   either a checkpoint is written behind them, and `checkpointProtection` keeps it; or, to truncate the
-   history, that part of the log is deleted once it is old enough (`truncation`).
-3. One commit takes the name out of the protocol, which becomes the lowest one that says what is left, with
-   the feature's own properties and domains. It only ever follows the version that was looked at.
-4. A checkpoint of that version lets readers begin there.
+1. `preparation` removes the uses of the feature from the newest version. A use that only the user may remove,
+   such as a constraint, is reported as an error before any change.
+2. For a reader feature, `history` checks every readable version. When older versions use the feature, either
+   a checkpoint is written after them and protected with `checkpointProtection`, or `truncation` deletes that
+   part of the log once it is old enough.
+3. One commit removes the feature from the protocol, together with the feature's own properties and domains.
+   The protocol becomes the lowest one that lists the remaining features. The commit must directly follow the
+   version that was checked.
+4. A checkpoint of that version lets readers start there.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from delta_core.maintenance.feature_drop.preparation import PREPARATIONS
 from delta_core.maintenance.feature_drop.reach import require_reach
 from delta_core.maintenance.feature_drop.run import Run, checkpointed
 from delta_core.maintenance.feature_drop.state import table_state
-from delta_core.maintenance.feature_drop.truncation import truncate_history as truncated
+from delta_core.maintenance.feature_drop.truncation import truncate_history as delete_log_before
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
@@ -69,35 +70,36 @@ def drop_feature(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock | None = None,
 ) -> Committed:
-    """Take a table feature out of the table, so that clients that do not know it can use the table.
+    """Drop a table feature, so that clients that do not support the feature can use the table.
 
-    Deletion vectors are purged, row ids taken off the files, V2 checkpoints followed by a classic one; change
-    data feeds, in-commit timestamps, clustering, Iceberg compatibility and materialised partition columns are
-    turned off. No row changes, and readers of changes see nothing. Requests: those of these steps, for a
-    feature of readers every commit of the log, two checkpoints, one commit.
+    Deletion vectors are purged, row ids are removed from the files, and a classic checkpoint follows V2
+    checkpoints. Change data feed, in-commit timestamps, clustering, Iceberg compatibility and materialized
+    partition columns are disabled. No row changes, and the change data feed shows no change. Requests: those
+    of these steps, two checkpoints, one commit, and for a reader feature every commit of the log.
 
     Args:
         snapshot: any version of the table.
-        name: the feature's, in any case.
-        truncate_history: for a feature of readers that older versions use: delete these versions once
-            `delta.dropFeatureTruncateHistory.retentionDuration` (24 hours) has passed, instead of keeping
-            them behind a protected checkpoint, for which the table gets the feature `checkpointProtection`.
-            To drop `checkpointProtection` itself: delete the protected versions.
-        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`. Nothing is
-            written or deleted there.
-        properties: provenance, idempotency key and limits; the key goes with the commit that drops.
-        executor: maps the rewriting of files; threads of this process when None.
-        observer: sees each phase of the commits.
-        clock: where time comes from; the snapshot's when None.
+        name: the feature's name, in any case.
+        truncate_history: for a reader feature that older versions use, delete these versions once
+            `delta.dropFeatureTruncateHistory.retentionDuration` (24 hours) has passed. Otherwise they are
+            kept behind a protected checkpoint, and the table gets the feature `checkpointProtection`. To
+            drop `checkpointProtection` itself, delete the protected versions.
+        allowed_roots: the roots that absolute paths in the log may lead to, for a shallow clone; see `Scan`.
+            Nothing is written or deleted there.
+        properties: provenance, idempotency key and limits. Only the commit that drops the feature carries
+            the idempotency key.
+        executor: runs the tasks that rewrite files; threads of this process when None.
+        observer: is notified of each phase of the commits.
+        clock: source of the current time; the snapshot's clock when None.
 
     Raises:
-        FeatureRemovalError: the table does not support the feature, there is no rule for it, another feature
-            requires it, it is in use in a way that is the user's to take away; or, with `truncate_history`,
-            it is too early: then what was in use is gone already, and the error says when to call again.
+        FeatureRemovalError: the table does not support the feature, this library has no rule for dropping it,
+            another feature requires it, or only the user may remove its uses. With `truncate_history`, also
+            when it is too early: the uses are removed then, and the error has the time for the next call.
         ConfigurationError: the feature leaves no history to truncate.
-        UnsupportedTableFeatureError: the table needs something that this writer does not do.
-        ConcurrentModificationError, MaxCommitAttemptsError: other writers came in between time and again.
-        PathEscapeError: a file that has to be opened is neither in the table nor below an allowed root;
+        UnsupportedTableFeatureError: the table requires a feature that this writer does not support.
+        ConcurrentModificationError, MaxCommitAttemptsError: other writers won too often.
+        PathEscapeError: a file that must be opened is neither in the table nor below an allowed root;
             nothing was committed.
     """
     require_commit_properties(properties)
@@ -116,28 +118,28 @@ def drop_feature(
         observer=observer,
         clock=clock,
     )
-    seen = _Seen(history=History(feature=plan.feature))
+    shared = _SharedState(history=History(feature=plan.feature))
     has_history = plan.history is HistoryRule.WITHOUT_TRACES or plan.feature == _PROTECTION
     if truncate_history and not has_history:
         raise ConfigurationError(
-            f"There is no history to truncate for the table feature {plan.feature}.",
-            cause="Older versions may use it, whoever reads the table.",
+            f"The table feature {plan.feature} has no history to truncate.",
+            cause="Older versions may use the feature without affecting readers of the newest version.",
             fix="Leave truncate_history out.",
         )
     if plan.feature == _PROTECTION and not truncate_history:
-        plan = _with_history(run, latest, seen)  # what it protects may be gone already
+        plan = _with_history(run, latest, shared)  # The protected versions may be deleted already.
     _refuse_early(plan, truncate_history=truncate_history)
     require_reach(run, latest)
     conflicts = 0
     while True:
         try:
-            return _attempt(run, latest, seen, truncate_history=truncate_history)
+            return _attempt(run, latest, shared, truncate_history=truncate_history)
         except (ConcurrentModificationError, MaxCommitAttemptsError):
             conflicts += 1
             if conflicts > _MOST_CONFLICTS:
                 raise
         except FeatureRemovalError:
-            # Another run of the same job may have dropped it meanwhile.
+            # Another run of the same job may have dropped the feature meanwhile.
             done = _done(latest.refresh(), properties)
             if done is None:
                 raise
@@ -146,7 +148,7 @@ def drop_feature(
 
 
 def _done(latest: Snapshot, properties: CommitProperties) -> AlreadyApplied | None:
-    """What there is to say where the idempotency key is in the table."""
+    """The result when the table has the idempotency key already; None otherwise."""
     known = already_applied(latest, properties.txn)
     if known is None:
         return None
@@ -154,12 +156,12 @@ def _done(latest: Snapshot, properties: CommitProperties) -> AlreadyApplied | No
 
 
 @dataclass(slots=True, kw_only=True)
-class _Seen:
-    """What an attempt leaves to the next one, which others then have less time to be first again.
+class _SharedState:
+    """The state that attempts share, which makes later attempts faster and so less likely to conflict.
 
     Attributes:
-        history: the versions that were looked at.
-        barrier: the version of a checkpoint that was written; None before.
+        history: the versions that were checked.
+        barrier: the version of the checkpoint that was written; None before it was written.
     """
 
     history: History
@@ -171,28 +173,28 @@ def _planned(latest: Snapshot, name: str) -> RemovalPlan:
 
 
 def _refuse_early(plan: RemovalPlan, *, truncate_history: bool) -> None:
-    """Before anything is committed: what no step of a drop takes away."""
-    goes = plan.feature in PREPARATIONS or (plan.feature == _PROTECTION and truncate_history)
-    replace(plan, traces=() if goes else plan.traces, history_is_clean=True).require_ready()
+    """Refuse, before the first commit, a drop whose obstacles no step removes."""
+    is_removable = plan.feature in PREPARATIONS or (plan.feature == _PROTECTION and truncate_history)
+    replace(plan, traces=() if is_removable else plan.traces, history_is_clean=True).require_ready()
 
 
-def _attempt(run: Run, latest: Snapshot, seen: _Seen, *, truncate_history: bool) -> Committed:
-    """All steps once, from what the table is."""
+def _attempt(run: Run, latest: Snapshot, shared: _SharedState, *, truncate_history: bool) -> Committed:
+    """Run all steps once, from the present state of the table."""
     if run.feature in PREPARATIONS:
         latest = PREPARATIONS[run.feature](run, latest)
     if run.feature == _PROTECTION and truncate_history:
         latest = _without_protected_log(run, latest)
-    plan = _with_history(run, latest, seen)
+    plan = _with_history(run, latest, shared)
     since = plan.truncate_before_version
     if truncate_history and since is not None:
-        latest = truncated(run, latest, before=since)
-        plan = _with_history(run, latest, seen)
+        latest = delete_log_before(run, latest, before=since)
+        plan = _with_history(run, latest, shared)
     elif not plan.history_is_clean:
-        if since is None or seen.barrier is None or seen.barrier < since:
-            # Readers of later versions begin here, and never meet what lies before.
+        if since is None or shared.barrier is None or shared.barrier < since:
+            # Readers of later versions start at this checkpoint and do not read older commits.
             latest = checkpointed(latest)
-            seen.barrier = latest.version
-            plan = _with_history(run, latest, seen)
+            shared.barrier = latest.version
+            plan = _with_history(run, latest, shared)
         plan = plan.with_protection(version=latest.version + 1)
     plan.require_ready()
     actions: list[Action] = [plan.protocol]
@@ -212,10 +214,10 @@ def _attempt(run: Run, latest: Snapshot, seen: _Seen, *, truncate_history: bool)
     return committed
 
 
-def _with_history(run: Run, latest: Snapshot, seen: _Seen) -> RemovalPlan:
+def _with_history(run: Run, latest: Snapshot, shared: _SharedState) -> RemovalPlan:
     plan = _planned(latest, run.feature)
     if plan.history is HistoryRule.WITHOUT_TRACES:
-        history = seen.history.clean_since(latest)
+        history = shared.history.clean_since(latest)
     elif run.feature == _PROTECTION:
         history = CleanSince(oldest_version=oldest_version(latest), version=latest.version, time_ms=None)
     else:
@@ -224,17 +226,17 @@ def _with_history(run: Run, latest: Snapshot, seen: _Seen) -> RemovalPlan:
 
 
 def _without_protected_log(run: Run, latest: Snapshot) -> Snapshot:
-    text = latest.metadata.configuration.get(CHECKPOINT_PROTECTION, "0").strip()
-    before = int(text) if text.isascii() and text.isdecimal() else latest.version
+    value = latest.metadata.configuration.get(CHECKPOINT_PROTECTION, "0").strip()
+    before = int(value) if value.isascii() and value.isdecimal() else latest.version
     if oldest_version(latest) >= before:
         return latest
-    return truncated(run, latest, before=min(before, latest.version))
+    return delete_log_before(run, latest, before=min(before, latest.version))
 
 
 def _checkpoint_if_possible(snapshot: Snapshot) -> None:
-    """The feature is dropped whether or not its version has a checkpoint: the one before it has."""
+    """Write a checkpoint; a failure is only logged, since the version before has a checkpoint."""
     try:
         write_checkpoint(snapshot)
-    except Exception as error:  # whatever it is, the commit stands
+    except Exception as error:  # No error undoes the commit.
         fields = {"table": snapshot.store.uri, "version": snapshot.version, "error": str(error)}
-        _log.warning("checkpoint after a dropped feature failed", extra=fields)
+        _log.warning("the checkpoint after dropping a feature failed", extra=fields)

@@ -1,7 +1,7 @@
-"""Since which version a log has no trace of a feature, looked at commit by commit.
+"""The first version since which no version of a log uses a feature, from a scan of all commits.
 
-A client that does not know the feature reads the table from a checkpoint on. What it must not meet is a
-version that needs the feature, by the same probes that judge the newest version (`removal_rules`).
+A client that does not support the feature reads the table from a checkpoint on. It must not read a version
+that uses the feature. The same probes that check the newest version decide that (`removal_rules`).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _V2_CHECKPOINTS = "v2Checkpoint"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanSince:
-    """What the log says of a feature's past.
+    """The part of a log that does not use a feature.
 
     Attributes:
-        oldest_version: that the log can still show.
-        version: from which on none has traces of the feature, where the newest has none.
-        time_ms: when that version was committed, epoch milliseconds; None where its commit is gone.
+        oldest_version: the oldest readable version.
+        version: the first version since which no version uses the feature, if the newest does not use it.
+        time_ms: commit time of that version, in epoch milliseconds; None when its commit is missing.
     """
 
     oldest_version: int
@@ -47,58 +47,58 @@ class CleanSince:
 
 @dataclass(slots=True, kw_only=True)
 class History:
-    """The versions of a log, as far as somebody has looked at them.
+    """The versions of a log that were checked for uses of a feature.
 
-    Whoever looks again, since another writer was first, goes on where it ended: on a log of many versions the
-    time that the first look takes would else never be short enough.
+    After a conflict the next check continues at the first unchecked version. On a long log, a full check
+    would take so long that another writer would win every time.
 
     Attributes:
-        feature: one with a rule, in the protocol's spelling.
+        feature: a feature with a removal rule, in the protocol's spelling.
     """
 
     feature: str
-    _past: _Past | None = None
+    _past: _State | None = None
     _last: int = -1
     _are_v2: dict[tuple[str, ...], bool] = field(default_factory=dict)
 
     def clean_since(self, snapshot: Snapshot) -> CleanSince:
-        """Look at the versions that nobody has looked at.
+        """Check the versions that were not checked yet.
 
-        Requests: a listing, the oldest version's checkpoint, every commit behind it; for `v2Checkpoint`
-        the footer of every checkpoint. From the second time on, the listing and what is new.
+        Requests: a listing, the oldest version's checkpoint, every later commit; for `v2Checkpoint`
+        the footer of every checkpoint. From the second call on, the listing and the new commits.
 
         Args:
             snapshot: the newest version.
 
         Raises:
             CorruptLogError: a commit or checkpoint is damaged.
-            LogGapError, StaleListingError: a commit is missing, or the store does not show it.
-            ObjectNotFoundError, VersionNotFoundError: somebody cleans up the log, again and again, or
-                the store does not list its beginning.
-            UnsupportedTableFeatureError: the oldest version needs what is not known.
+            LogGapError, StaleListingError: a commit is missing, or the store does not list it.
+            ObjectNotFoundError, VersionNotFoundError: another process repeatedly cleans up the log, or
+                the store does not list the beginning of the log.
+            UnsupportedTableFeatureError: the oldest version requires an unknown feature.
         """
         for _ in range(_TRIES - 1):
-            # What is gone since the listing is no part of the history any more.
+            # Files that were deleted after the listing no longer belong to the history.
             with suppress(LogGapError, ObjectNotFoundError, VersionNotFoundError):
-                return self._look(snapshot)
-        return self._look(snapshot)
+                return self._check(snapshot)
+        return self._check(snapshot)
 
-    def _look(self, snapshot: Snapshot) -> CleanSince:
+    def _check(self, snapshot: Snapshot) -> CleanSince:
         log = WholeLog.of(snapshot)
         v2_versions = self._v2_versions(snapshot, log.listing)
-        # What fails half way is begun anew.
-        past, self._past = self._past, None
+        # After an error the next check starts from the beginning.
+        state, self._past = self._past, None
         last = self._last
-        if past is None or not log.begin <= past.version <= snapshot.version:
-            past = _Past.of(_version(snapshot, log.begin), self.feature)
-            last = log.begin if past.has_traces() else log.begin - 1
-        for commit in _commits(snapshot, log.listing, past.version):
-            past.follow(commit)
-            if past.has_traces():
+        if state is None or not log.begin <= state.version <= snapshot.version:
+            state = _State.of(_version(snapshot, log.begin), self.feature)
+            last = log.begin if state.has_traces() else log.begin - 1
+        for commit in _commits(snapshot, log.listing, state.version):
+            state.follow(commit)
+            if state.has_traces():
                 last = commit.version
         last = max((last, *v2_versions))
-        self._past, self._last = past, last
-        # What the newest version needs is told from its own state, in which old tombstones have expired.
+        self._past, self._last = state, last
+        # The newest version is judged by its own state, in which old tombstones have expired.
         since = min(last + 1, snapshot.version)
         time_ms = _time_ms(snapshot, log.listing, since)
         return CleanSince(oldest_version=log.oldest, version=since, time_ms=time_ms)
@@ -106,30 +106,30 @@ class History:
     def _v2_versions(self, snapshot: Snapshot, listing: LogListing) -> list[int]:
         if self.feature != _V2_CHECKPOINTS:
             return []
-        found = [files for files in listing.checkpoints if files.version <= snapshot.version]
-        for files in found:
+        checkpoints = [files for files in listing.checkpoints if files.version <= snapshot.version]
+        for files in checkpoints:
             if files.names not in self._are_v2:
                 self._are_v2[files.names] = CheckpointReader.open(snapshot.store, files).is_v2
-        return [files.version for files in found if self._are_v2[files.names]]
+        return [files.version for files in checkpoints if self._are_v2[files.names]]
 
 
 def oldest_version(snapshot: Snapshot) -> int:
-    """The oldest version that the log can still show. Requests and errors as those of `WholeLog.of`."""
+    """The oldest readable version of the log. Requests and errors are those of `WholeLog.of`."""
     return WholeLog.of(snapshot).oldest
 
 
 def version_time_ms(snapshot: Snapshot, version: int) -> int | None:
-    """When a version was committed, as the newest version tells time; None where its commit is gone.
+    """The commit time of a version, by the newest version's kind of timestamps; None without its commit.
 
-    Requests and errors as those of `WholeLog.of`, and a commit where commits carry their time.
+    Requests and errors are those of `WholeLog.of`, and one commit if the table has in-commit timestamps.
     """
     return _time_ms(snapshot, WholeLog.of(snapshot).listing, version)
 
 
 def _time_ms(snapshot: Snapshot, listing: LogListing, version: int) -> int | None:
     times = CommitTimes(snapshot.store, listing, metadata=snapshot.metadata)
-    found = next((i for i, file in enumerate(times.files) if file.version == version), None)
-    return None if found is None else times[found]
+    index = next((i for i, file in enumerate(times.files) if file.version == version), None)
+    return None if index is None else times[index]
 
 
 def _version(snapshot: Snapshot, version: int) -> Snapshot:
@@ -145,13 +145,13 @@ def _commits(snapshot: Snapshot, listing: LogListing, oldest: int) -> Iterator[C
 
 
 @dataclass(slots=True, kw_only=True)
-class _Past:
-    """A version's state as far as the feature's probes look at it, moved on commit by commit.
+class _State:
+    """The part of a version's state that the feature's probes read, advanced commit by commit.
 
     Attributes:
-        vectors: live files with deletion vectors.
+        dvs: live files with deletion vectors.
         removed: paths of files that were removed with a deletion vector.
-        revived: those of them that are live without one.
+        revived: paths in `removed` that are live without a deletion vector.
     """
 
     feature: str
@@ -163,40 +163,40 @@ class _Past:
     revived: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, oldest: Snapshot, feature: str) -> _Past:
-        past = cls(
+    def of(cls, oldest: Snapshot, feature: str) -> _State:
+        state = cls(
             feature=feature,
             version=oldest.version,
             protocol=oldest.protocol,
             metadata=oldest.metadata,
         )
         if feature == _DELETION_VECTORS:
-            past._begin(oldest)
-        return past
+            state._begin(oldest)
+        return state
 
     def has_traces(self) -> bool:
-        """Whether the version needs the feature."""
+        """Whether the version uses the feature."""
         state = TableState(
             protocol=self.protocol,
             metadata=self.metadata,
             version=self.version,
             has_deletion_vectors=bool(self.dvs),
             has_removed_deletion_vectors=bool(self.revived),
-            has_v2_checkpoint=False,  # no commit tells
+            has_v2_checkpoint=False,  # Commits do not show this.
             has_row_ids=False,
         )
         return any(True for probe in RULES[self.feature].traces for _ in probe(state))
 
     def follow(self, commit: CommitData) -> None:
-        """Move on to the version of a commit."""
+        """Advance to the version of a commit."""
         self.version = commit.version
         if self.feature != _DELETION_VECTORS:
             protocol, metadata = commit.protocol_and_metadata()
             self.protocol, self.metadata = protocol or self.protocol, metadata or self.metadata
             return
         actions = commit.actions()
-        for kind in ("remove", "add"):  # a file may leave and come back in one commit
-            self._files(kind, [fields for _, found, fields in actions if found == kind])
+        for kind in ("remove", "add"):  # One commit may remove and add the same path.
+            self._files(kind, [fields for _, action_kind, fields in actions if action_kind == kind])
         for _, kind, fields in actions:
             if kind == "protocol":
                 self.protocol = protocol_from_json(fields)
@@ -210,8 +210,8 @@ class _Past:
         live = (row for batch in oldest.files.batches(columns) for row in batch.to_pylist())
         self._files("add", map(_as_json, live))
 
-    def _files(self, kind: str, found: Iterable[Mapping[str, Any]]) -> None:
-        for fields in found:
+    def _files(self, kind: str, actions: Iterable[Mapping[str, Any]]) -> None:
+        for fields in actions:
             key, path = file_key(fields), canonical_log_path(fields["path"])
             has_deletion_vector = fields.get("deletionVector") is not None
             if kind == "add":
@@ -231,9 +231,9 @@ def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:
     dv = row["deletion_vector"]
     if dv is None or dv["storage_type"] is None:
         return {"path": row["path"]}
-    kept = {
+    descriptor = {
         "storageType": dv["storage_type"],
         "pathOrInlineDv": dv["path_or_inline_dv"],
         "offset": dv["offset"],
     }
-    return {"path": row["path"], "deletionVector": kept}
+    return {"path": row["path"], "deletionVector": descriptor}

@@ -1,7 +1,8 @@
-"""Taking away what the newest version needs a feature for, one function for each feature that has one.
+"""Removal of a feature's uses from the newest version, with one function for each feature that needs it.
 
-Each first makes sure that no new writer brings it back, then takes away what is there, in commits that change
-no row. Each finds what an earlier run left, and commits nothing where nothing is left.
+Each function first changes the properties so that new writers do not use the feature, then removes the
+existing uses, in commits that change no row. Each continues the work of an interrupted run, and commits
+nothing when no use is left.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from delta_core.maintenance.backfill.apply import FILES_PER_COMMIT
 from delta_core.maintenance.feature_drop.run import Run, checkpointed
 from delta_core.maintenance.feature_drop.state import (
     deletion_vector_files_without_tombstone,
+    files_with_row_ids,
     has_row_ids,
-    numbered_files,
     revived_files,
 )
-from delta_core.maintenance.feature_drop.steps import repeated, rewrite_files
+from delta_core.maintenance.feature_drop.steps import repeat_until_done, rewrite_files
 from delta_core.maintenance.feature_drop.unmapped_files import without_mapping
 from delta_core.maintenance.feature_drop.widened_files import without_widened_columns
 from delta_core.maintenance.purge.apply import apply_purge
@@ -31,10 +32,11 @@ Preparation = Callable[[Run, Snapshot], Snapshot]
 
 
 def without_deletion_vectors(run: Run, latest: Snapshot) -> Snapshot:
-    """No live file has a deletion vector, and none is live that has been removed with one.
+    """Remove all deletion vectors, and rewrite live files that have a tombstone with a deletion vector.
 
-    Files with vectors are written again without the deleted rows. Older versions still need the vectors; a
-    vacuum by who does not know what they are would take them for nobody's, so they get tombstones, too.
+    Files with deletion vectors are rewritten without the deleted rows. Older versions still need the files of
+    deletion vectors. A vacuum that does not support deletion vectors would take those files for orphan files,
+    so they get tombstones of their own.
     """
 
     def step(now: Snapshot) -> bool:
@@ -56,24 +58,25 @@ def without_deletion_vectors(run: Run, latest: Snapshot) -> Snapshot:
         if revived:
             rewrite_files(run, now, revived)
             return True
-        unknown = deletion_vector_files_without_tombstone(now)
-        if unknown:
+        unprotected = deletion_vector_files_without_tombstone(now)
+        if unprotected:
             now_ms = run.clock.now_ms()
             removes = [
-                # Who removed the data file may have a clock that is ahead of this one.
+                # The writer that removed the data file may have a clock that is ahead of this one.
                 RemoveFile(path=path, deletion_timestamp_ms=max(now_ms, needed_ms), data_change=False)
-                for path, needed_ms in unknown.items()
+                for path, needed_ms in unprotected.items()
             ]
             run.commit(now, *removes, operation="Deletion Vector Tombstones", parameters={})
-        return bool(unknown)
+        return bool(unprotected)
 
-    return repeated(latest, step)
+    return repeat_until_done(latest, step)
 
 
 def without_row_ids(run: Run, latest: Snapshot) -> Snapshot:
-    """No live file says which ids its rows have, and no new one will.
+    """Remove the row ids of all live files, and stop the assignment of new ones.
 
-    Files that do are added again without (PROTOCOL.md, "Row Tracking"), some thousands in each commit.
+    Files with row ids are added again without them (PROTOCOL.md, "Row Tracking"), some thousands of files in
+    each commit.
     """
 
     def step(now: Snapshot) -> bool:
@@ -81,7 +84,7 @@ def without_row_ids(run: Run, latest: Snapshot) -> Snapshot:
             return True
         if not has_row_ids(now):
             return False
-        files = numbered_files(now).slice(0, FILES_PER_COMMIT)
+        files = files_with_row_ids(now).slice(0, FILES_PER_COMMIT)
         adds = [
             replace(add, base_row_id=None, default_row_commit_version=None)
             for add in counted_adds(now.store, files, access=run.access)
@@ -89,21 +92,21 @@ def without_row_ids(run: Run, latest: Snapshot) -> Snapshot:
         run.commit(now, *adds, operation="ROW TRACKING UNBACKFILL", parameters={})
         return True
 
-    return repeated(latest, step)
+    return repeat_until_done(latest, step)
 
 
 def without_v2_checkpoint(run: Run, latest: Snapshot) -> Snapshot:
-    """The policy asks for classic checkpoints, and the newest version is read from one."""
+    """Set the checkpoint policy to classic, and make the newest version start from a classic checkpoint."""
 
     def step(now: Snapshot) -> bool:
         return run.configure(now, {"delta.checkpointPolicy": None}) is not now
 
-    latest = repeated(latest, step)
+    latest = repeat_until_done(latest, step)
     if not latest.has_v2_checkpoint:
         return latest
     checkpoint = latest.segment.checkpoint
     if checkpoint is not None and checkpoint.version == latest.version:
-        latest = run.nothing(latest)  # its version may have one of the second kind under the classic name
+        latest = run.empty_commit(latest)  # This version may have a V2 checkpoint with a classic name.
     return checkpointed(latest)
 
 
@@ -115,4 +118,4 @@ PREPARATIONS: Mapping[str, Preparation] = {
     "typeWidening": without_widened_columns,
     "typeWidening-preview": without_widened_columns,
 }
-"""By feature. What others are in use for is switched off by the drop, or is the user's to take away."""
+"""By feature. For other features the drop removes the uses in its commit, or the user must remove them."""

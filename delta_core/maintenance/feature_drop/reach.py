@@ -1,7 +1,7 @@
-"""Whether a drop may open the files that its steps will read: asked before it commits anything.
+"""The check, before the first commit of a drop, that its steps may open the files that they read.
 
-A shallow clone names files of its source, which are opened only where the caller allows it. A drop that found
-that out on the way would leave the feature switched off and still in use.
+A shallow clone refers to files of its source, which may be opened only below the roots that the caller
+allows. Without this check a drop could fail half way, with the feature disabled but still in use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 
 from delta_core.maintenance.feature_drop.run import Run
-from delta_core.maintenance.feature_drop.state import has_row_ids, numbered_files, revived_files
+from delta_core.maintenance.feature_drop.state import files_with_row_ids, has_row_ids, revived_files
 from delta_core.maintenance.row_counts import uncounted_paths
 from delta_core.schema.column_mapping import ColumnMappingMode
 from delta_core.schema.type_changes import recorded_type_changes
@@ -19,13 +19,13 @@ from delta_core.snapshot.snapshot import Snapshot
 
 
 def require_reach(run: Run, latest: Snapshot) -> None:
-    """Make sure that every file may be opened that `PREPARATIONS` opens for the feature.
+    """Check that every file that `PREPARATIONS` opens for the feature may be opened.
 
     Raises:
-        PathEscapeError: one may not: it is neither in the table nor below a root that is allowed.
+        PathEscapeError: a file is neither in the table nor below an allowed root.
     """
-    if run.feature in _OPENED:
-        run.access.require_reach(_OPENED[run.feature](latest), store=latest.store)
+    if run.feature in _FILES_TO_OPEN:
+        run.access.require_reach(_FILES_TO_OPEN[run.feature](latest), store=latest.store)
 
 
 def _with_deletion_vectors(snapshot: Snapshot) -> Iterator[str]:
@@ -37,7 +37,7 @@ def _with_deletion_vectors(snapshot: Snapshot) -> Iterator[str]:
 
 def _uncounted(snapshot: Snapshot) -> Iterator[str]:
     if has_row_ids(snapshot):
-        yield from uncounted_paths(numbered_files(snapshot))
+        yield from uncounted_paths(files_with_row_ids(snapshot))
 
 
 def _mapped(snapshot: Snapshot) -> Iterator[str]:
@@ -56,7 +56,7 @@ def _all(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _data_and_deletion_vectors(batch: pa.RecordBatch, *, all_data: bool) -> Iterator[str]:
-    """The paths of data files, those with a vector or all, and of the vectors' files that go by a path."""
+    """Paths of data files (all, or those with deletion vectors), and absolute deletion vector paths."""
     for row in batch.to_pylist():
         dv = row["deletion_vector"]
         kind = None if dv is None else dv["storage_type"]
@@ -66,7 +66,7 @@ def _data_and_deletion_vectors(batch: pa.RecordBatch, *, all_data: bool) -> Iter
             yield dv["path_or_inline_dv"]
 
 
-_OPENED: Mapping[str, Callable[[Snapshot], Iterator[str]]] = {
+_FILES_TO_OPEN: Mapping[str, Callable[[Snapshot], Iterator[str]]] = {
     "deletionVectors": _with_deletion_vectors,
     "rowTracking": _uncounted,
     "columnMapping": _mapped,

@@ -1,4 +1,4 @@
-"""What the steps of a drop share: how they commit, and how they say what they did."""
+"""The settings and the commit functions that the steps of a drop share."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Run:
     """One drop.
 
     Attributes:
-        feature: its name, in the protocol's spelling.
-        access: where besides the table its files may be.
-        properties: of the commits; the idempotency key goes with the last.
-        executor: maps the rewriting of files; threads of this process when None.
-        observer: sees each phase of the commits.
-        clock: where time comes from.
+        feature: the feature's name, in the protocol's spelling.
+        access: the places outside the table where its files may be.
+        properties: properties of the commits; only the last commit carries the idempotency key.
+        executor: runs the tasks that rewrite files; threads of this process when None.
+        observer: is notified of each phase of the commits.
+        clock: source of the current time.
     """
 
     feature: str
@@ -44,7 +44,7 @@ class Run:
 
     @property
     def without_key(self) -> CommitProperties:
-        """The properties of every commit but the last."""
+        """The properties of every commit except the last."""
         return self.properties.without_key()
 
     def commit(
@@ -59,17 +59,17 @@ class Run:
         """Commit actions.
 
         Args:
-            latest: the version that they follow from.
-            actions: what is committed, perhaps nothing.
-            operation: its name in the history.
-            parameters: its parameters there.
-            only_next: only as the version right after that one: what anybody commits meanwhile may need the
-                feature, whether it adds rows or not, and has to be looked at.
-            last: whether it is the commit that the idempotency key goes with.
+            latest: the version that the actions are based on.
+            actions: the actions to commit; may be empty.
+            operation: the operation's name in the history.
+            parameters: the operation's parameters in the history.
+            only_next: commit only as the version directly after `latest`. Any other commit, even one without
+                rows, may use the feature and must be checked first.
+            last: whether this commit carries the idempotency key.
 
         Raises:
-            CommitError: by kind; with `only_next` MaxCommitAttemptsError or a conflict where another writer
-                was first.
+            CommitError: the commit failed; with `only_next` MaxCommitAttemptsError or a conflict when another
+                writer won.
         """
         properties = self.properties if last else self.without_key
         transaction = Transaction.begin(
@@ -87,41 +87,41 @@ class Run:
         return raise_for_result(commit_with_events(transaction.add(*actions), SILENT))
 
     def configure(self, latest: Snapshot, changes: Mapping[str, str | None]) -> Snapshot:
-        """The table with other properties, None being "not set"; no commit where they are so.
+        """Set table properties, or unset those with the value None. No commit when nothing changes.
 
         Raises:
-            CommitError: by kind.
+            CommitError: the commit failed.
         """
         before = latest.metadata.configuration
         changed = {key: value for key, value in changes.items() if before.get(key) != value}
         if not changed:
             return latest
-        wanted = {key: value for key, value in before.items() if key not in changed}
-        wanted |= {key: value for key, value in changed.items() if value is not None}
-        metadata: Metadata = replace(latest.metadata, configuration=wanted)
-        given = {key: value for key, value in changed.items() if value is not None}
-        parameters: dict[str, Any] = {"properties": given or sorted(changed)}
-        if not given:
+        configuration = {key: value for key, value in before.items() if key not in changed}
+        configuration |= {key: value for key, value in changed.items() if value is not None}
+        metadata: Metadata = replace(latest.metadata, configuration=configuration)
+        assigned = {key: value for key, value in changed.items() if value is not None}
+        parameters: dict[str, Any] = {"properties": assigned or sorted(changed)}
+        if not assigned:
             parameters["ifExists"] = True
-        operation = "SET TBLPROPERTIES" if given else "UNSET TBLPROPERTIES"
+        operation = "SET TBLPROPERTIES" if assigned else "UNSET TBLPROPERTIES"
         self.commit(latest, metadata, operation=operation, parameters=parameters)
         return latest.refresh()
 
-    def nothing(self, latest: Snapshot) -> Snapshot:
-        """The table after a commit that changes nothing.
+    def empty_commit(self, latest: Snapshot) -> Snapshot:
+        """Make a commit without actions; returns the new version.
 
         Raises:
-            CommitError: by kind.
+            CommitError: the commit failed.
         """
         self.commit(latest, operation="Empty Commit", parameters={})
         return latest.refresh()
 
 
 def checkpointed(latest: Snapshot) -> Snapshot:
-    """The same version, read from a checkpoint of its own.
+    """Write a checkpoint of the version, and load the version from the checkpoint.
 
     Raises:
-        VerificationError, StaleCommitError, StorageError: there is none that can be relied on.
+        VerificationError, StaleCommitError, StorageError: no reliable checkpoint could be written.
     """
     write_checkpoint(latest)
     return Snapshot.load(latest.store, version=latest.version, clock=latest.clock)

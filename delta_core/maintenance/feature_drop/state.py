@@ -1,4 +1,4 @@
-"""What a removal looks at in the newest version of a table."""
+"""The state of a table's newest version that decides whether a feature can be dropped."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from delta_core.table_features.removal_rules import TableState
 
 
 def table_state(snapshot: Snapshot, *, history: CleanSince | None = None) -> TableState:
-    """The version as removals look at it. Loads the live files, and the tombstones where there are vectors.
+    """The state for `plan_removal`. Loads live files, and tombstones if deletion vectors are supported.
 
     Args:
         snapshot: the newest version.
-        history: what is known of the versions before it; None when nobody has looked.
+        history: the result of the check of older versions; None when they were not checked.
     """
     dvs = "deletionVectors" in (snapshot.protocol.reader_features or ())
     return TableState(
@@ -39,7 +39,7 @@ def table_state(snapshot: Snapshot, *, history: CleanSince | None = None) -> Tab
 
 
 def has_row_ids(snapshot: Snapshot) -> bool:
-    """Whether a live file says which ids its rows have, or in which version they came."""
+    """Whether a live file has a base row id or a default row commit version."""
     names = ["base_row_id", "default_row_commit_version"]
     return any(
         batch.column(name).null_count < batch.num_rows
@@ -48,8 +48,8 @@ def has_row_ids(snapshot: Snapshot) -> bool:
     )
 
 
-def numbered_files(snapshot: Snapshot) -> pa.Table:
-    """The live files that say which ids their rows have, or in which version they came, in full."""
+def files_with_row_ids(snapshot: Snapshot) -> pa.Table:
+    """The live files with a base row id or a default row commit version, with all columns."""
     files = snapshot.files.to_table(LIVE_FILE_SCHEMA.names)
     return files.filter(
         pc.or_(pc.is_valid(files["base_row_id"]), pc.is_valid(files["default_row_commit_version"]))
@@ -57,10 +57,11 @@ def numbered_files(snapshot: Snapshot) -> pa.Table:
 
 
 def revived_files(snapshot: Snapshot) -> frozenset[str]:
-    """Live files without a deletion vector, as the log spells them, of which a tombstone with one is left.
+    """Paths of live files without a deletion vector that also have a tombstone with a deletion vector.
 
-    A restore leaves such. Who knows no deletion vectors tells files apart by their paths alone, and in a
-    checkpoint that has both takes the file for removed. Reads the log's tombstones, whatever their age.
+    A restore creates such files. A reader without support for deletion vectors identifies files by path
+    alone. In a checkpoint with both actions it takes the file for removed. Reads the log's tombstones of
+    every age.
     """
     removed = snapshot.tombstones(since_ms=0)
     paths = {canonical_log_path(path) for path in deletion_vector_paths(removed)}
@@ -75,12 +76,13 @@ def revived_files(snapshot: Snapshot) -> frozenset[str]:
 
 
 def deletion_vector_files_without_tombstone(snapshot: Snapshot) -> dict[str, int]:
-    """Files with deletion vectors that older versions within the retention need, as the log would spell them.
+    """Deletion vector files that older versions within the retention need, by path in the log's spelling.
 
-    Those with a tombstone of their own that is as young are left out. Reads the log's tombstones.
+    Files that have an equally recent tombstone of their own are left out. Reads the log's tombstones.
 
     Returns:
-        When the last data file with a vector in each was removed, in epoch milliseconds.
+        For each file, when the last data file with a deletion vector in it was removed, in epoch
+        milliseconds.
     """
     needed: dict[str, int] = {}
     for row in snapshot.tombstones().select(["deletion_timestamp_ms", "deletion_vector"]).to_pylist():
@@ -90,7 +92,7 @@ def deletion_vector_files_without_tombstone(snapshot: Snapshot) -> dict[str, int
         try:
             path = deletion_vector_path(DeletionVectorDescriptor(**dv), root_uri=snapshot.store.uri)
         except (ValueError, PathEscapeError):
-            continue  # whatever it means, it is no file of this table's
+            continue  # An invalid path is not a file of this table.
         if path is not None:
             name = encode_data_path(path)
             needed[name] = max(needed.get(name, 0), row["deletion_timestamp_ms"] or 0)
@@ -103,7 +105,7 @@ def deletion_vector_files_without_tombstone(snapshot: Snapshot) -> dict[str, int
 
 
 def deletion_vector_paths(files: pa.Table | pa.RecordBatch) -> list[str]:
-    """The paths of those files, or tombstones, that have a deletion vector."""
+    """The paths of files, or tombstones, with a deletion vector."""
     kinds = pc.struct_field(files.column("deletion_vector"), "storage_type")
-    found: list[str] = files.column("path").filter(pc.is_valid(kinds)).to_pylist()
-    return found
+    paths: list[str] = files.column("path").filter(pc.is_valid(kinds)).to_pylist()
+    return paths

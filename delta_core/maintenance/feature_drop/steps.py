@@ -1,4 +1,4 @@
-"""Steps of a preparation: writing some files again, and going on until nothing is left to do."""
+"""Helpers for preparations: rewriting files, and repeating a step until nothing is left to do."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ MOST_CONFLICTS: Final = 20
 
 
 def rewrite_files(run: Run, latest: Snapshot, paths: Collection[str]) -> frozenset[str]:
-    """Write some live files again, each partition's in bins of the target size; no row changes.
+    """Rewrite live files, packed for each partition into bins of the target size; no row changes.
 
     Args:
         run: the drop.
         latest: the newest version.
-        paths: as the log spells them.
+        paths: the files' paths, in the log's spelling.
 
     Returns:
-        The new files' paths, as in the log.
+        The new files' paths, in the log's spelling.
 
     Raises:
-        ConcurrentModificationError: another writer removed one of them meanwhile.
+        ConcurrentModificationError: another writer removed one of the files meanwhile.
     """
     files = latest.files.to_table(FILE_COLUMNS)
     chosen = files.filter(pc.is_in(files["path"], value_set=pa.array(sorted(paths), pa.string())))
@@ -48,8 +48,8 @@ def rewrite_files(run: Run, latest: Snapshot, paths: Collection[str]) -> frozens
     return frozenset(add.path for add in rewritten.adds)
 
 
-def repeated(latest: Snapshot, step: Callable[[Snapshot], bool]) -> Snapshot:
-    """The table once a step finds nothing more to do; one that lost against another writer is made again."""
+def repeat_until_done(latest: Snapshot, step: Callable[[Snapshot], bool]) -> Snapshot:
+    """Repeat a step until it returns False, also after conflicts; returns the newest version."""
     conflicts = 0
     while True:
         try:

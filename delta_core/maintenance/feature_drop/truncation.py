@@ -1,8 +1,8 @@
-"""Taking the part of the log away in which a feature is in use, once it is old enough for that.
+"""Deletion of the part of the log in which a feature is in use, once that part is old enough.
 
-Versions from before are then no longer readable. How long they stay at least is the table's to say
-(`delta.dropFeatureTruncateHistory.retentionDuration`): no less than any reader or writer needs who began with
-one of them.
+The deleted versions are no longer readable. The table property
+`delta.dropFeatureTruncateHistory.retentionDuration` is the shortest time that they stay. It must exceed the
+time that a reader or writer needs which started with one of them.
 """
 
 from __future__ import annotations
@@ -20,60 +20,61 @@ from delta_core.table_features.removal import TRUNCATION_RETENTION
 
 
 def truncate_history(run: Run, latest: Snapshot, *, before: int) -> Snapshot:
-    """Delete the log before a version, up to a checkpoint, if all of that is old enough.
+    """Delete the log before a version, up to a checkpoint, if that whole part is old enough.
 
-    A checkpoint without traces of the feature is written first, for a table on which nobody works would never
-    have one. A commit that changes nothing follows where there is something to delete: how old versions are
-    goes by the store's newest file, too.
+    A checkpoint that does not use the feature is written first, since a table without other writers would
+    never get one. If there is something to delete, an empty commit follows, since the age of versions is also
+    measured against the newest file's time in the store.
 
     Args:
         run: the drop.
-        latest: the newest version, which has no traces of the feature.
-        before: the first version without.
+        latest: the newest version, which does not use the feature.
+        before: the first version since which no version uses the feature.
 
     Returns:
         The newest version.
 
     Raises:
-        FeatureRemovalError: it is too early, and says when it is not; or a pin holds the log.
-        CommitError, StorageError: by kind.
+        FeatureRemovalError: it is too early, and the error has the time of the next try; or a pin protects
+            the log.
+        CommitError, StorageError: a commit or a request failed.
     """
     write_checkpoint(latest)
     retention_ms = TRUNCATION_RETENTION.of(latest.metadata.configuration)
-    listed = (item.version for item in list_log(latest.store).checkpoints if item.version >= before)
-    first = next(listed, latest.version)
+    checkpoints = (item.version for item in list_log(latest.store).checkpoints if item.version >= before)
+    first = next(checkpoints, latest.version)
     since_ms = version_time_ms(latest, first)
     due_ms = None if since_ms is None else since_ms + retention_ms
     if due_ms is None or run.clock.now_ms() < due_ms:
         raise _too_early(run, due_ms, retention_ms)
-    latest = run.nothing(latest)
+    latest = run.empty_commit(latest)
     write_checkpoint(latest)
-    done = cleanup_expired_logs(latest, clock=run.clock, retention_ms=retention_ms)
-    if done.checkpoint_version is None or done.checkpoint_version < before:
-        held = "; ".join(pin.label for pin in done.pins)
+    cleanup = cleanup_expired_logs(latest, clock=run.clock, retention_ms=retention_ms)
+    if cleanup.checkpoint_version is None or cleanup.checkpoint_version < before:
+        pins = "; ".join(pin.label for pin in cleanup.pins)
         raise FeatureRemovalError(
             f"The table feature {run.feature} cannot be dropped now.",
             cause=f"The log before version {before} could not be cleaned up: "
             + (
-                f"it is held by {held}."
-                if held
-                else "the store's own time has not come as far, or a checkpoint cannot be read."
+                f"it is protected by {pins}."
+                if pins
+                else "the store's clock is behind, or a checkpoint cannot be read."
             ),
-            fix="Run it again later.",
+            fix="Drop the feature again later.",
         )
     return Snapshot.load(latest.store, clock=latest.clock)
 
 
 def _too_early(run: Run, due_ms: int | None, retention_ms: int) -> FeatureRemovalError:
     hours = retention_ms / 3_600_000
-    when = "later" if due_ms is None else f"from {_shown(due_ms)} on"
+    when = "later" if due_ms is None else f"after {_iso(due_ms)}"
     return FeatureRemovalError(
-        f"The table feature {run.feature} is no longer in use, and cannot be dropped yet.",
-        cause=f"Versions that use it are in the log, and stay for {hours:g} hours "
-        f"({TRUNCATION_RETENTION.key}).",
-        fix=f"Run it again {when}; or drop it at once without truncating the history.",
+        f"The table feature {run.feature} cannot be dropped yet.",
+        cause="The newest version no longer uses the feature, but older versions in the log do. They are "
+        f"kept for {hours:g} hours ({TRUNCATION_RETENTION.key}).",
+        fix=f"Drop the feature again {when}, or drop it now without truncate_history.",
     )
 
 
-def _shown(time_ms: int) -> str:
+def _iso(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")

@@ -1,8 +1,8 @@
-"""Giving a table's columns their own names in its files back (PROTOCOL.md, "Column Mapping").
+"""Removal of column mapping (PROTOCOL.md, "Column Mapping").
 
-Without the mapping a reader looks for columns by the names that the table has for them. So every live file is
-written again under these, and the commit that does it takes the mapping out of the metadata. There is no step
-in between that anybody could read.
+Without column mapping a reader finds columns in the files by their logical names. So every live file is
+rewritten with the logical names, and the same commit removes the mapping from the metadata. No readable
+version lies in between.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from delta_core.errors import FeatureRemovalError
 from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
 from delta_core.maintenance.compaction.plan import FILE_COLUMNS, pack_bins
 from delta_core.maintenance.feature_drop.run import Run
-from delta_core.maintenance.feature_drop.steps import repeated
+from delta_core.maintenance.feature_drop.steps import repeat_until_done
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
 from delta_core.schema.mapping_assignment import strip_mapping
 from delta_core.schema.mapping_check import MAX_ID_KEY
@@ -26,14 +26,14 @@ from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumn
 
 
 def without_mapping(run: Run, latest: Snapshot) -> Snapshot:
-    """Columns are called in every file as in the table, and the table says nothing of a mapping.
+    """Rewrite every file with the logical column names, and remove the mapping from the metadata.
 
-    The whole table is written again. Whoever commits meanwhile makes it begin anew.
+    The whole table is rewritten. After a commit of another writer the rewrite starts again.
 
     Raises:
-        FeatureRemovalError: the table is clustered, by names that only the mapping knows.
-        SchemaEvolutionError: a column has a name that only a mapping allows.
-        InvalidTablePropertyError: Iceberg compatibility is enabled, which needs the mapping.
+        FeatureRemovalError: the table is clustered, and the clustering columns are physical names.
+        SchemaEvolutionError: a column has a name that only column mapping allows.
+        InvalidTablePropertyError: Iceberg compatibility is enabled, which requires column mapping.
     """
 
     def step(now: Snapshot) -> bool:
@@ -41,13 +41,13 @@ def without_mapping(run: Run, latest: Snapshot) -> Snapshot:
         if definition == now.metadata:
             return False
         if now.column_mapping.mode is ColumnMappingMode.NONE:
-            # Left-overs of a mapping that nobody reads by.
+            # The mode is `none`, and the metadata has unused entries of an earlier mapping.
             run.commit(now, definition, operation="REMOVE COLUMN MAPPING", parameters={}, only_next=True)
             return True
         _rewrite(run, now, definition)
         return True
 
-    return repeated(latest, step)
+    return repeat_until_done(latest, step)
 
 
 def _unmapped(run: Run, snapshot: Snapshot) -> Metadata:
@@ -55,8 +55,8 @@ def _unmapped(run: Run, snapshot: Snapshot) -> Metadata:
     if columns.is_mapped:
         _refuse_clustered(run, snapshot)
         return with_columns(snapshot.metadata, remove_mapping(columns))
-    kept = {k: v for k, v in columns.configuration.items() if k not in (MODE_KEY, MAX_ID_KEY)}
-    stripped = replace(columns, schema=strip_mapping(columns.schema), configuration=kept)
+    configuration = {k: v for k, v in columns.configuration.items() if k not in (MODE_KEY, MAX_ID_KEY)}
+    stripped = replace(columns, schema=strip_mapping(columns.schema), configuration=configuration)
     if stripped == columns:
         return snapshot.metadata
     return with_columns(snapshot.metadata, stripped)
@@ -88,7 +88,7 @@ def _rewrite(run: Run, latest: Snapshot, definition: Metadata) -> None:
 
 
 def _logical_names(snapshot: Snapshot) -> Mapping[str, str]:
-    """What the table calls its partition columns, by what the log calls them."""
+    """The logical names of the partition columns, by their physical names."""
     fields = [field for field in snapshot.schema if field.name in snapshot.partition_columns]
     return {snapshot.column_mapping.physical_name(field): field.name for field in fields}
 
@@ -99,6 +99,6 @@ def _refuse_clustered(run: Run, snapshot: Snapshot) -> None:
         return
     raise FeatureRemovalError(
         f"The table feature {run.feature} cannot be dropped now.",
-        cause="The table is clustered, by names that only the mapping knows.",
+        cause="The table is clustered, and the clustering columns are recorded by their physical names.",
         fix="Drop the feature clustering first.",
     )

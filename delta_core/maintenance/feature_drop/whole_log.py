@@ -1,8 +1,8 @@
-"""All of a log, for who asks what is not in it.
+"""A complete listing of the log, for checks that depend on the absence of commits.
 
-Whoever reads a table is served well enough by what a listing shows. Who drops a feature concludes from what
-it does not show: a commit that is there and not listed may be the one that needs the feature, and a log whose
-beginning is not listed looks as if it had been cleaned up.
+A listing that lags is sufficient for reading a table, but not for dropping a feature. A commit that exists
+and is not listed may use the feature, and a log whose beginning is not listed looks like a log that was
+cleaned up.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class WholeLog:
     """A log up to a version.
 
     Attributes:
-        listing: with every commit that is there, listed or not.
-        oldest: the oldest version that the log can still show, as far as can be told: no younger one is.
-        begin: the oldest version from which every later one can be followed commit by commit; younger than
-            `oldest` where the log has a hole, or where an older checkpoint may be there and not listed.
+        listing: every existing commit, including those that the store did not list.
+        oldest: a lower bound of the oldest readable version.
+        begin: the oldest version after which every commit exists. It is later than `oldest` when the log has
+            a gap, or when an older checkpoint may exist without being listed.
     """
 
     listing: LogListing
@@ -36,12 +36,12 @@ class WholeLog:
     def of(cls, snapshot: Snapshot) -> WholeLog:
         """The log of a table up to the snapshot's version.
 
-        Requests: one listing; where listings lag, a look at every commit that is not listed, and at the one
-        before the first.
+        Requests: one listing; if the store's listings may lag, one for every commit that is not listed, and
+        one for the commit before the first listed one.
 
         Raises:
-            LogGapError: a commit is missing that no checkpoint makes up for.
-            StaleListingError: more commits are not listed than are looked up by name.
+            LogGapError: a commit is missing, and no checkpoint replaces it.
+            StaleListingError: the number of unlisted commits exceeds the number that is looked up by name.
         """
         listing = list_log(snapshot.store)
         if not snapshot.store.consistent_listing:
@@ -51,8 +51,8 @@ class WholeLog:
         if oldest is None or begin is None:
             raise LogGapError(
                 f"The log of {snapshot.store.uri!r} has a gap before version {snapshot.version}.",
-                cause="A commit was deleted, or the store does not show it.",
-                fix="Try again; if it stays so, restore the missing file from a backup.",
+                cause="A commit was deleted, or the store does not list it.",
+                fix="Try again. If the error remains, restore the missing file from a backup.",
             )
         if not snapshot.store.consistent_listing and listing.commits:
             oldest = min(oldest, listing.commits[0].version)
@@ -70,22 +70,22 @@ def _begin(listing: LogListing, version: int) -> int | None:
 
 
 def _with_unlisted(store: LogStore, listing: LogListing, version: int) -> LogListing:
-    """The listing with the commits before, in and after it that it leaves out."""
+    """The listing with the existing commits before, in and after it that the store did not list."""
     first = listing.commits[0].version if listing.commits else version + 1
     listed = {commit.version for commit in listing.commits}
     later = [number for number in range(first, version + 1) if number not in listed]
-    named = [*_before(store, first), *later]
-    if len(named) > MAX_LOOKUPS:
+    candidates = [*_before(store, first), *later]
+    if len(candidates) > MAX_LOOKUPS:
         raise StaleListingError(
-            f"The store leaves {len(named)} or more commits of {store.uri!r} out of its listing.",
-            cause="It shows new objects late, and so many are not looked up by name.",
-            fix="Try again in a while.",
+            f"The store does not list {len(candidates)} or more commits of {store.uri!r}.",
+            cause=f"The store lists new objects late. At most {MAX_LOOKUPS} commits are looked up by name.",
+            fix="Try again later.",
         )
-    return with_commits(store, listing, named)
+    return with_commits(store, listing, candidates)
 
 
 def _before(store: LogStore, first: int) -> Iterator[int]:
-    """Commits right before the first one that is listed."""
+    """The existing commits directly before the first listed one."""
     for version in range(first - 1, max(first - 2 - MAX_LOOKUPS, -1), -1):
         if commit_file(store, version) is None:
             return

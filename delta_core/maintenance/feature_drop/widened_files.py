@@ -1,8 +1,8 @@
-"""Data files of before a column's type was widened (PROTOCOL.md, "Type Widening").
+"""Rewriting data files from before a column's type was widened (PROTOCOL.md, "Type Widening").
 
-A reader that does not know the feature needs every file to have the table's types. Which files do not shows
-in their footers alone: they are written again. Then nothing needs the record of the changes, and it goes, in
-a commit that only ever follows the version whose files were looked at.
+A reader without support for the feature requires the table's types in every file. Only the footers show which
+files have narrower types. These files are rewritten. Then one commit removes the recorded type changes. That
+commit must directly follow the version whose files were checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from delta_core.data.write_plan import WritePlan
 from delta_core.dml.definition.change import with_schema
 from delta_core.errors import FeatureRemovalError
 from delta_core.maintenance.feature_drop.run import Run
-from delta_core.maintenance.feature_drop.steps import repeated, rewrite_files
+from delta_core.maintenance.feature_drop.steps import repeat_until_done, rewrite_files
 from delta_core.maintenance.rewriting.reading import readable
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.type_changes import ENABLED_KEY, recorded_type_changes, without_type_changes
@@ -29,16 +29,16 @@ _DATE = r"^[+-]?\d+-\d+-\d+$"
 
 
 def without_widened_columns(run: Run, latest: Snapshot) -> Snapshot:
-    """Every file has the table's types, and the schema says nothing of others.
+    """Rewrite files with narrower types, and remove the recorded type changes from the schema.
 
-    Requests: two or three small reads for each live file, and those of writing the narrow ones again.
+    Requests: two or three small reads for each live file, and those of rewriting the narrow files.
 
     Raises:
-        FeatureRemovalError: a partition column was widened to a type whose values the log spells otherwise.
+        FeatureRemovalError: a partition column was widened to a type with another serialization in the log.
         MissingDataFileError, InvalidTableError: a file's footer cannot be read.
-        PathEscapeError: a file is neither in the table nor below a root that is allowed.
+        PathEscapeError: a file is neither in the table nor below an allowed root.
     """
-    _refuse_respelled_partitions(run, latest)
+    _refuse_date_partitions(run, latest)
     wide: set[str] = set()
 
     def step(now: Snapshot) -> bool:
@@ -51,7 +51,7 @@ def without_widened_columns(run: Run, latest: Snapshot) -> Snapshot:
         if narrow:
             wide.update(rewrite_files(run, now, narrow))
             return True
-        _refuse_respelled_partitions(run, now)  # a restore may have brought some back
+        _refuse_date_partitions(run, now)  # A restore may have restored such values.
         run.commit(
             now,
             with_schema(now, without_type_changes(now.schema)),
@@ -61,25 +61,25 @@ def without_widened_columns(run: Run, latest: Snapshot) -> Snapshot:
         )
         return True
 
-    return repeated(latest, step)
+    return repeat_until_done(latest, step)
 
 
 def _changed_columns(snapshot: Snapshot) -> list[StructField]:
-    """The columns in which, at whatever depth, a type was changed."""
+    """The top-level columns with a type change at any depth."""
     names = {change.path[0] for change in recorded_type_changes(snapshot.schema)}
     return [field for field in snapshot.schema if field.name in names]
 
 
 def _narrow_files(run: Run, snapshot: Snapshot, changed: list[StructField], wide: set[str]) -> Iterator[str]:
-    """Live files that have another type for one of the columns; the others are noted as wide."""
+    """Live files with another type for one of the columns; paths of other files are added to `wide`."""
     plan = WritePlan.of(snapshot.protocol, snapshot.metadata)
-    wanted = {
+    fields = {
         plan.mapping.physical_name(field): field
         for field in changed
         if field.name not in plan.partition_columns
     }
-    types = {item.name: item.type for item in PhysicalStep(plan).file_schema if item.name in wanted}
-    columns = [(wanted[name], kind) for name, kind in types.items()]
+    types = {item.name: item.type for item in PhysicalStep(plan).file_schema if item.name in fields}
+    columns = [(fields[name], kind) for name, kind in types.items()]
     for batch in snapshot.files.batches(["path"]):
         for path in batch.column("path").to_pylist():
             if path in wide:
@@ -101,8 +101,8 @@ def _fits(schema: pa.Schema, mapping: ColumnMapping, columns: list[tuple[StructF
     return True
 
 
-def _refuse_respelled_partitions(run: Run, snapshot: Snapshot) -> None:
-    """A date in the log is no time to who does not know that the column once held dates."""
+def _refuse_date_partitions(run: Run, snapshot: Snapshot) -> None:
+    """Refuse dates in a timestamp partition column, which readers without the feature cannot parse."""
     names = {
         change.path[0]
         for change in recorded_type_changes(snapshot.schema)
@@ -115,7 +115,7 @@ def _refuse_respelled_partitions(run: Run, snapshot: Snapshot) -> None:
         if pc.any(pc.match_substring_regex(strings, _DATE)).as_py():
             raise FeatureRemovalError(
                 f"The table feature {run.feature} cannot be dropped now.",
-                cause=f"The partition column {field.name} was widened from dates to times, and the log "
-                "still spells dates.",
-                fix="Overwrite the partitions of before, so that their values are times.",
+                cause=f"The partition column {field.name} was widened from date to timestamp_ntz, but the "
+                "log still has dates as its values.",
+                fix="Overwrite the partitions from before the widening with timestamp values.",
             )

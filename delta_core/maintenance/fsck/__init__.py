@@ -1,4 +1,4 @@
-"""FSCK REPAIR TABLE: live files whose data the store no longer has are taken out of the table."""
+"""FSCK REPAIR TABLE: remove live files from the table that the store no longer has."""
 
 from delta_core.maintenance.fsck.apply import FsckResult, apply_fsck
 from delta_core.maintenance.fsck.plan import FsckPlan, plan_fsck

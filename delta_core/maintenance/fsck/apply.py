@@ -1,4 +1,4 @@
-"""Carrying a repair out: one commit that removes the files that are gone."""
+"""Applying a repair: one commit that removes the missing files from the table."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from delta_core.transaction.transaction import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FsckResult:
-    """What a repair did, or would do.
+    """The result of a repair, or of a dry run.
 
     Attributes:
-        plan: what was found.
-        dry_run: True when nothing was to be changed.
-        files_removed: paths, as in the log, of the files that were taken out, or would be.
-        bytes_removed: how large they were.
-        committed: the commit; None when there was none.
+        plan: the plan.
+        dry_run: True for a dry run, which changes nothing.
+        files_removed: paths, in the log's spelling, of the removed files; in a dry run, of those to remove.
+        bytes_removed: total size of these files.
+        committed: the commit; None without a commit.
     """
 
     plan: FsckPlan
@@ -46,12 +46,12 @@ class FsckResult:
 
     @property
     def version(self) -> int | None:
-        """The version that was committed; None when none was."""
+        """The committed version; None without a commit."""
         return None if self.committed is None or self.committed.already_applied else self.committed.version
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        """`dry_run` and `files_removed`, as deltalake's `repair` returns them."""
+        """`dry_run` and `files_removed`, like the result of deltalake's `repair`."""
         return {"dry_run": self.dry_run, "files_removed": list(self.files_removed)}
 
 
@@ -75,35 +75,36 @@ def apply_fsck(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> FsckResult:
-    """Take the plan's missing files out of the table, in one commit.
+    """Remove the plan's missing files from the table, in one commit.
 
-    Each is asked for once more, so one that was brought back since stays, and one that is no longer live is
-    left out. Nothing is committed where none is left. The commit is one of `FSCK` with `dataChange=true`:
-    the rows are gone. It conflicts as a deletion of these files does; appends do not disturb it. A reader of
-    the change data of this version needs the removed files, so it fails by naming the first of them.
+    Each file is looked up again, so a file that was recovered since stays. Files that are no longer live are
+    skipped. Without any remaining file, nothing is committed. The commit has the operation `FSCK` and
+    `dataChange=true`, since rows are lost. It conflicts like a deletion of these files; appends do not
+    conflict. A read of the change data of this version needs the removed files, so it fails with an error
+    that names the first of them.
 
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_fsck`, perhaps in another process.
         allowed_roots: as in `plan_fsck`.
-        properties: provenance, idempotency key and limits of the commit. A key that the table has already
-            makes this run do nothing.
-        progress: sees the phases of the commit.
-        observer: sees the phases of the commit, too, for tests.
-        clock: where time comes from.
+        properties: provenance, idempotency key and limits of the commit. When the table has the key already,
+            this call does nothing.
+        progress: is notified of the phases of the commit.
+        observer: is notified of the phases of the commit, too, for tests.
+        clock: source of the current time.
 
     Raises:
         MaintenanceError: the plan is for another table.
-        StorageError: the store could not say whether it has a file; nothing was committed.
+        StorageError: the store failed to report whether it has a file; nothing was committed.
         ConcurrentModificationError: another commit has removed one of the files meanwhile.
         InvalidTableError: the table is append-only.
-        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+        UnsupportedTableFeatureError: the table requires a feature that this writer does not support.
     """
     latest = snapshot.refresh()
     require_same_table(latest, plan.table_id)
-    found = already_applied(latest, properties.txn)
-    if found is not None:
-        applied = AlreadyApplied(version=latest.version, attempts=0, snapshot=latest, transaction=found)
+    earlier = already_applied(latest, properties.txn)
+    if earlier is not None:
+        applied = AlreadyApplied(version=latest.version, attempts=0, snapshot=latest, transaction=earlier)
         return FsckResult(plan=plan, dry_run=False, committed=applied)
     if plan.is_empty:
         return FsckResult(plan=plan, dry_run=False)
@@ -136,17 +137,17 @@ def apply_fsck(
 def _still_missing(
     latest: Snapshot, plan: FsckPlan, allowed_roots: Sequence[LogStore], clock: Clock
 ) -> pa.Table:
-    """The live files of the plan that are not there now, either."""
+    """The live files of the plan that are still missing."""
     planned = {file.path for file in plan.missing}
     files = latest.files.to_table()
     files = files.filter(pa.array([path in planned for path in files["path"].to_pylist()], pa.bool_()))
     access = DataAccess(allowed_roots=tuple(allowed_roots))
     paths = files["path"].to_pylist()
-    found = absences(
+    absent = absences(
         latest.store,
         {path: place_of(path, latest.store, access) for path in paths},
         allowed_roots=allowed_roots,
         clock=clock,
     )
-    gone = [path in found and found[path].is_sure for path in paths]
-    return files.filter(pa.array(gone, pa.bool_()))
+    missing = [path in absent and absent[path].is_sure for path in paths]
+    return files.filter(pa.array(missing, pa.bool_()))

@@ -1,4 +1,4 @@
-"""Which live files the store no longer has. Changes nothing; reads no data file."""
+"""The search for live files that the store no longer has. Changes nothing; reads no data file."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PartitionValues = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingFile:
-    """A live file whose data is gone.
+    """A live file that the store no longer has.
 
     Attributes:
-        path: as in the log.
-        rows: those that its deletion vector left; None when not recorded.
-        partition_values: texts as in the log, by the columns' names.
+        path: the path in the log's spelling.
+        rows: row count without the rows that a deletion vector deletes; None when the log records no count.
+        partition_values: strings as in the log, by the columns' names.
     """
 
     path: str
@@ -54,13 +54,13 @@ class MissingFile:
 class UnreadableFile:
     """A live file that cannot be read, and that stays in the table.
 
-    Its rows are there, or may be: its deletion vector's file is what is gone, or nobody may look where it is.
+    Its rows exist or may exist: only its deletion vector file is missing, or its location must not be read.
 
     Attributes:
-        path: of the data file, as in the log.
-        deletion_vector: the path of its vector's file where that is what cannot be read; below the table's
-            root, or as in the log where that does not lead there.
-        reason: for people.
+        path: the data file's path in the log's spelling.
+        deletion_vector: the path of the deletion vector file, when that file cannot be read; relative to the
+            table's root, or in the log's spelling when it is outside the root.
+        reason: an explanation for users.
     """
 
     path: str
@@ -74,13 +74,13 @@ class UnreadableFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FsckPlan:
-    """What a repair would do.
+    """The changes that a repair would make.
 
     Attributes:
-        version: that was looked at.
-        considered_files: how many live files it has.
-        missing: files that would be taken out.
-        unreadable: files that cannot be read either, and that would stay.
+        version: the version that was checked.
+        considered_files: number of its live files.
+        missing: files that would be removed from the table.
+        unreadable: other files that cannot be read, and that would stay.
     """
 
     table_id: str
@@ -91,22 +91,22 @@ class FsckPlan:
 
     @property
     def is_empty(self) -> bool:
-        """True when there is nothing to take out."""
+        """True when the repair would remove nothing."""
         return not self.missing
 
     @property
     def missing_bytes(self) -> int:
-        """How large the missing files were."""
+        """Total size of the missing files, as the log records it."""
         return sum(file.size_bytes for file in self.missing)
 
     @property
     def missing_rows(self) -> int | None:
-        """How many rows are lost; None when a file has no row count."""
+        """Number of lost rows; None when the log records no row count for a file."""
         counts = [file.rows for file in self.missing]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def predicted(self) -> dict[str, int | None]:
-        """The plan in figures."""
+        """The metrics of the plan."""
         return {
             "files_removed": len(self.missing),
             "bytes_removed": self.missing_bytes,
@@ -131,7 +131,7 @@ class FsckPlan:
         """The plan that `to_json` wrote.
 
         Raises:
-            MaintenanceError: it is not such a plan, or of a newer format.
+            MaintenanceError: the document is not such a plan, or has a newer format.
         """
         check_plan_header(document, "repair")
         try:
@@ -152,46 +152,46 @@ class FsckPlan:
 def plan_fsck(
     snapshot: Snapshot, *, allowed_roots: Sequence[LogStore] = (), clock: Clock = SYSTEM_CLOCK
 ) -> FsckPlan:
-    """Find the live files that the store no longer has, and those whose deletion vector's file it has not.
+    """Find live files that the store no longer has, and live files whose deletion vector file is missing.
 
-    One listing of the table, one request for each file that it does not show, and one for each file outside
-    the table, as a shallow clone has them. See `absences` for when a file counts as missing.
+    Requests: one listing of the table, one for each file that the listing does not show, and one for each
+    file outside the table, as in a shallow clone. `absences` defines when a file counts as missing.
 
     Args:
-        snapshot: the version to look at, normally the newest.
-        allowed_roots: where absolute paths of the log may lead, for a shallow clone. A file anywhere else is
-            not looked for, and reported as unreadable.
-        clock: for pauses between tries.
+        snapshot: the version to check, normally the newest.
+        allowed_roots: the roots that absolute paths in the log may lead to, for a shallow clone. A file
+            outside them is not looked up, and is reported as unreadable.
+        clock: pauses between attempts.
 
     Raises:
         UnsupportedTableFeatureError: the table cannot be read.
-        StorageError: the store could not be listed, or could not say whether it has a file.
+        StorageError: the store could not be listed, or failed to report whether it has a file.
     """
     snapshot.require_readable(operation="look for missing files", through_scan=True)
     store, access = snapshot.store, DataAccess(allowed_roots=tuple(allowed_roots))
     files = snapshot.files.to_table()
     listed = set(listed_sizes(store))
     paths = files["path"].to_pylist()
-    # Nearly all files are there, and spelled as every writer spells them.
+    # Nearly all files exist, with the spelling that all writers use.
     shown = {encode_data_path(path) for path in listed}
-    lost = absences(
+    absent = absences(
         store,
         {path: place_of(path, store, access) for path in paths if path not in shown},
         listed=listed,
         allowed_roots=allowed_roots,
         clock=clock,
     )
-    lost |= _spelled_otherwise([path for path, absence in lost.items() if absence.is_sure], store, listed)
-    dvs = _deletion_vectors(files, lost, store, access)
-    without = absences(
+    absent |= _spelled_otherwise([path for path, absence in absent.items() if absence.is_sure], store, listed)
+    dvs = _deletion_vectors(files, absent, store, access)
+    absent_dvs = absences(
         store,
         dict(dvs.values()),
         listed=listed,
         allowed_roots=allowed_roots,
         clock=clock,
     )
-    gone = [path in lost and lost[path].is_sure for path in paths]
-    lost_files = files.filter(pa.array(gone, pa.bool_()))
+    is_missing = [path in absent and absent[path].is_sure for path in paths]
+    missing_files = files.filter(pa.array(is_missing, pa.bool_()))
     partitions = {
         name: snapshot.column_mapping.physical_path((name,), snapshot.schema)[0]
         for name in snapshot.partition_columns
@@ -199,37 +199,39 @@ def plan_fsck(
     unreadable = [
         *(
             UnreadableFile(path=path, deletion_vector=None, reason=absence.reason)
-            for path, absence in lost.items()
+            for path, absence in absent.items()
             if not absence.is_sure
         ),
         *(
-            UnreadableFile(path=path, deletion_vector=name, reason=without[name].reason)
+            UnreadableFile(path=path, deletion_vector=name, reason=absent_dvs[name].reason)
             for path, (name, _) in dvs.items()
-            if name in without
+            if name in absent_dvs
         ),
     ]
     return FsckPlan(
         table_id=snapshot.metadata.id,
         version=snapshot.version,
         considered_files=len(paths),
-        missing=tuple(_missing(add, partitions) for add in add_actions(lost_files, data_change=True)),
+        missing=tuple(_missing(add, partitions) for add in add_actions(missing_files, data_change=True)),
         unreadable=tuple(unreadable),
     )
 
 
-def _spelled_otherwise(gone: Sequence[str], store: LogStore, listed: Set[str]) -> dict[str, Absence]:
-    """Those files that the store may have under a name that a writer escaped once too often, or not at all.
+def _spelled_otherwise(missing: Sequence[str], store: LogStore, listed: Set[str]) -> dict[str, Absence]:
+    """The files that the store may have under a name that a writer escaped twice, or not at all.
 
-    No reader finds them there, but their rows are not lost.
+    Readers do not find these files, but their rows are not lost.
     """
-    found = {}
-    keys = {path: protected_keys([path], root_uri=store.uri) for path in gone}
+    absent = {}
+    keys = {path: protected_keys([path], root_uri=store.uri) for path in missing}
     names = {listed_key(path): path for path in listed} if keys else {}
     for path, spellings in keys.items():
         name = next((names[key] for key in sorted(spellings) if key in names), None)
         if name is not None:
-            found[path] = Absence(is_sure=False, reason=f"the store has it under another spelling: {name!r}")
-    return found
+            absent[path] = Absence(
+                is_sure=False, reason=f"the store has the file under another spelling: {name!r}"
+            )
+    return absent
 
 
 def _missing(add: AddFile, partitions: Mapping[str, str]) -> MissingFile:
@@ -244,26 +246,26 @@ def _missing(add: AddFile, partitions: Mapping[str, str]) -> MissingFile:
 
 
 def _deletion_vectors(
-    files: pa.Table, lost: Mapping[str, Absence], store: LogStore, access: DataAccess
+    files: pa.Table, absent: Mapping[str, Absence], store: LogStore, access: DataAccess
 ) -> dict[str, tuple[str, ObjectPlace | Absence]]:
-    """The files of deletion vectors of the files that are there, by the data file's path."""
-    found: dict[str, tuple[str, ObjectPlace | Absence]] = {}
+    """The deletion vector files of the data files that exist, by the data file's path."""
+    dvs: dict[str, tuple[str, ObjectPlace | Absence]] = {}
     for add in add_actions(files.filter(files["deletion_vector"].is_valid()), data_change=True):
-        if add.path in lost or add.deletion_vector is None:
+        if add.path in absent or add.deletion_vector is None:
             continue
         name = add.deletion_vector.path_or_inline_dv
         try:
             place = deletion_vector_place(add.deletion_vector, store=store, access=access)
         except PathEscapeError:
-            reason = "its deletion vector is outside the table, below no root that is allowed"
-            found[add.path] = (name, Absence(is_sure=False, reason=reason))
+            reason = "its deletion vector is outside the table and the allowed roots"
+            dvs[add.path] = (name, Absence(is_sure=False, reason=reason))
         except ValueError as error:
-            found[add.path] = (
+            dvs[add.path] = (
                 name,
                 Absence(is_sure=False, reason=f"its deletion vector is invalid: {error}"),
             )
         else:
             if place is not None:
-                is_ours = place.store.uri == store.uri
-                found[add.path] = (place.path if is_ours else name, place)
-    return found
+                in_table = place.store.uri == store.uri
+                dvs[add.path] = (place.path if in_table else name, place)
+    return dvs

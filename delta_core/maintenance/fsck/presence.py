@@ -1,4 +1,4 @@
-"""Whether the store has what a log lists: for taking files out, so only a sure "no" counts as one."""
+"""Lookup of a log's files in the store. Files count as missing only when the store's answer is certain."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Absence:
     """Why an object cannot be read.
 
     Attributes:
-        is_sure: the store was asked for the object by its name, and does not have it. Otherwise nobody can
-            tell from here.
-        reason: for people.
+        is_sure: True when the store was asked for the object by its name, and does not have it. Otherwise it
+            is unknown whether the object exists.
+        reason: an explanation for users.
     """
 
     is_sure: bool
     reason: str
 
 
-GONE = Absence(is_sure=True, reason="the store does not have it")
+_MISSING = Absence(is_sure=True, reason="the store does not have the file")
 
 
 def absences(
@@ -39,66 +39,66 @@ def absences(
     allowed_roots: Sequence[LogStore] = (),
     clock: Clock = SYSTEM_CLOCK,
 ) -> dict[str, Absence]:
-    """Those of some objects that are not there, or of which it cannot be told, by the key they were given.
+    """The objects that are missing, or whose existence is unknown, by their keys in `places`.
 
-    What a listing of the table shows is there. Whatever it does not show is asked for by its name: a listing
-    may lag, and follows no links. A store whose listings lag is asked again, four times in a second and a
-    half. A root besides the table's that shows no object at all may be one that is not there at the moment,
-    such as a disk that is not mounted: then nothing is said to be gone from it.
+    An object in the listing exists. Every other object is looked up by its name, since a listing may lag and
+    does not follow links. A store whose listings lag is asked again, four times within 1.5 seconds. A root
+    other than the table's that has no objects may be unavailable at the moment, such as a disk that is not
+    mounted. No object counts as missing from such a root.
 
     Args:
-        store: the table's.
-        places: where the objects are, or why nobody may look there.
+        store: the table's store.
+        places: the places of the objects, or why a place must not be read.
         listed: paths below the table's root that a listing has shown.
         allowed_roots: as in `DataAccess`; links may lead there.
-        clock: for pauses between tries.
+        clock: pauses between attempts.
 
     Raises:
-        StorageError: the store could not say whether it has an object; then nothing is known of any.
+        StorageError: the store failed to report whether it has an object. The other objects stay unchecked.
     """
     access = DataAccess(allowed_roots=tuple(allowed_roots))
     shown = listed if isinstance(listed, set) else set(listed)
-    found: dict[str, Absence] = {}
+    absent: dict[str, Absence] = {}
     asked: list[tuple[str, ObjectPlace]] = []
     for key, place in places.items():
         if isinstance(place, Absence):
-            found[key] = place
+            absent[key] = place
         elif place.store.uri != store.uri or place.path not in shown:
             try:
                 asked.append((key, access.followed(place)))
             except PathEscapeError:
-                found[key] = Absence(is_sure=False, reason="a link on the way to it leads out of the table")
+                absent[key] = Absence(is_sure=False, reason="a link in its path leads outside the table")
     asked.sort(key=lambda item: item[1].store.uri)
     for uri, group in groupby(asked, key=lambda item: item[1].store.uri):
-        gone = _gone_of(dict(group), clock)
-        absence = GONE
-        if gone and uri != store.uri:
+        missing = _missing_keys(dict(group), clock)
+        absence = _MISSING
+        if missing and uri != store.uri:
             root = next(root for root in allowed_roots if root.uri == uri)
             if next(iter(root.walk()), None) is None:
-                absence = Absence(is_sure=False, reason=f"nothing at all is in {uri}, or it is not there")
-        found.update(dict.fromkeys(gone, absence))
-    return {key: found[key] for key in places if key in found}
+                absence = Absence(is_sure=False, reason=f"{uri} is empty or unavailable")
+        absent.update(dict.fromkeys(missing, absence))
+    return {key: absent[key] for key in places if key in absent}
 
 
 def place_of(raw: str, store: LogStore, access: DataAccess) -> ObjectPlace | Absence:
-    """Where a path in the log leads, or that nobody may look there."""
+    """The place that a path in the log leads to, or an `Absence` when that place must not be read."""
     try:
         return access.locate(raw, store=store)
     except PathEscapeError:
-        return Absence(is_sure=False, reason="it is outside the table, below no root that is allowed")
+        return Absence(is_sure=False, reason="the file is outside the table and the allowed roots")
 
 
-def _gone_of(places: Mapping[str, ObjectPlace], clock: Clock) -> list[str]:
-    """The keys of the objects that their store, which is the same for all, does not have."""
-    gone = dict(places)
-    store = next(iter(gone.values())).store
+def _missing_keys(places: Mapping[str, ObjectPlace], clock: Clock) -> list[str]:
+    """The keys of the objects that their store does not have. All objects must be in the same store."""
+    missing = dict(places)
+    store = next(iter(missing.values())).store
     for pause in (*(() if store.consistent_listing else RETRY_PAUSES_SECONDS), None):
-        found = parallel(store, [partial(_has, place) for place in gone.values()])
-        gone = {key: place for (key, place), there in zip(gone.items(), found, strict=True) if not there}
-        if pause is None or not gone:
+        exists = parallel(store, [partial(_has, place) for place in missing.values()])
+        missing = {key: place for (key, place), has in zip(missing.items(), exists, strict=True) if not has}
+        if pause is None or not missing:
             break
         clock.sleep(pause)
-    return list(gone)
+    return list(missing)
 
 
 def _has(place: ObjectPlace) -> bool:

@@ -1,4 +1,4 @@
-"""How healthy a table is, and which maintenance is due. Facts and decisions; nothing is changed."""
+"""The health of a table, and the maintenance that is due. Read-only."""
 
 from delta_core.maintenance.observe.due import Decision, MaintenanceRules, decide
 from delta_core.maintenance.observe.health import TableHealth, observe

@@ -1,4 +1,4 @@
-"""Which maintenance is due, and why. Pure: from facts and rules to explained decisions."""
+"""Decides which maintenance is due, with reasons, from a table's health and rules. Does no I/O."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceRules:
-    """When each verb is due.
+    """The rules for when each verb is due.
 
     Attributes:
-        compaction_min_small_files: compaction is due from this many files that can be put together.
-        compaction_target_size_bytes: None: the table's.
-        checkpoint_interval: a checkpoint is due after this many commits; None: the table's.
-        vacuum_retention_hours: None: the table's, at least 168.
-        vacuum_min_bytes: vacuum is due when at least this much has expired.
-        vacuum_max_age_hours: or when the last one is this old and anything has expired.
-        cluster_enabled: whether rows are put in order at all.
-        cluster_columns: Z-order by these; empty: never. A table with clustering columns goes by those.
-        cluster_min_new_fraction: ordering is due when at least this share of the bytes is not in order.
+        compaction_min_small_files: compaction is due from this number of files that can be compacted.
+        compaction_target_size_bytes: target size of a compaction; the table's when None.
+        checkpoint_interval: a checkpoint is due after this many commits; the table's interval when None.
+        vacuum_retention_hours: the table's when None; at least 168.
+        vacuum_min_bytes: vacuum is due when the expired files have at least this size.
+        vacuum_max_age_hours: vacuum is also due when any file has expired and the last vacuum is this old.
+        cluster_enabled: False: neither Z-order nor clustering is ever due.
+        cluster_columns: Z-order columns; no Z-order when empty. A table with clustering columns uses its own
+            columns instead.
+        cluster_min_new_fraction: clustering or Z-order is due when at least this fraction of the table's
+            bytes is not sorted.
     """
 
     compaction_enabled: bool = True
@@ -48,29 +50,31 @@ class MaintenanceRules:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Rules from a JSON object; what is left out has its default.
+        """Rules from a JSON object; missing rules have their defaults.
 
         Raises:
-            ConfigurationError: an unknown rule.
+            ConfigurationError: a rule is unknown.
         """
         known = {item.name for item in fields(cls)}
         unknown = sorted(set(document) - known)
         if unknown:
             raise ConfigurationError(
-                f"there is no maintenance rule {', '.join(unknown)}", fix=f"known: {', '.join(sorted(known))}"
+                f"Unknown maintenance rules: {', '.join(unknown)}.",
+                fix=f"Use one of {', '.join(sorted(known))}.",
             )
         return cls(**{**document, "cluster_columns": tuple(document.get("cluster_columns") or ())})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Whether one verb is due.
+    """The decision whether one verb is due.
 
     Attributes:
-        verb: `optimize`, `cluster`, `checkpoint` or `vacuum`: a job kind, except that `cluster` stands
-            for the kind `optimize` with these parameters.
-        urgency: 1.0 is exactly due, 2.0 twice over the limit; 0.0 when switched off.
-        reason: one sentence with the figures that decided.
+        verb: `optimize`, `cluster`, `checkpoint` or `vacuum`: a job kind, except that `cluster` is the
+            job kind `optimize` with `params`.
+        urgency: the measured value divided by its limit: 1.0 at the limit, 2.0 at twice the limit. 0.0 when
+            the rules disable the verb.
+        reason: one sentence with the numbers behind the decision.
         params: parameters for a job of the kind.
     """
 
@@ -88,8 +92,8 @@ class Decision:
 def decide(health: TableHealth, rules: MaintenanceRules) -> tuple[Decision, ...]:
     """A decision for each verb, in the order in which they should run.
 
-    That is optimize, cluster, checkpoint, vacuum. The health must have been observed for the rules' cluster
-    columns.
+    The order is optimize, cluster, checkpoint, vacuum. The health must have been observed with the rules'
+    cluster columns.
     """
     return (
         _optimize(health, rules),
@@ -102,18 +106,20 @@ def decide(health: TableHealth, rules: MaintenanceRules) -> tuple[Decision, ...]
 def _optimize(health: TableHealth, rules: MaintenanceRules) -> Decision:
     if not rules.compaction_enabled:
         return _off("optimize")
-    found, limit = health.compactable_files, max(2, rules.compaction_min_small_files)
-    due = found >= limit
-    what = (
+    compactable, limit = health.compactable_files, max(2, rules.compaction_min_small_files)
+    due = compactable >= limit
+    description = (
         "small and not clustered"
         if health.clustered_by
         else "small and share a partition with another small file"
     )
-    reason = f"{found} of {health.num_files} files are {what}; compaction is due from {limit}"
+    reason = f"{compactable} of {health.num_files} files are {description}; compaction is due from {limit}"
     params = {}
     if rules.compaction_target_size_bytes is not None:
         params["target_size_bytes"] = rules.compaction_target_size_bytes
-    return Decision(verb="optimize", due=due, urgency=round(found / limit, 3), reason=reason, params=params)
+    return Decision(
+        verb="optimize", due=due, urgency=round(compactable / limit, 3), reason=reason, params=params
+    )
 
 
 def _cluster(health: TableHealth, rules: MaintenanceRules) -> Decision:
@@ -131,7 +137,7 @@ def _cluster(health: TableHealth, rules: MaintenanceRules) -> Decision:
         urgency=round(share / limit, 3) if limit else float(health.unclustered_bytes > 0),
         reason=f"{share:.0%} of the bytes ({size(health.unclustered_bytes)}) are not "
         f"{'clustered' if health.clustered_by else 'in Z-order'} by {', '.join(columns)}; "
-        f"that is due from {limit:.0%}",
+        f"{'clustering' if health.clustered_by else 'Z-order'} is due from {limit:.0%}",
         params=params,
     )
 
@@ -143,7 +149,7 @@ def _checkpoint(health: TableHealth, rules: MaintenanceRules) -> Decision:
     tail = health.log_tail_commits
     follow = "follows" if tail == 1 else "follow"
     newest = (
-        "there is no checkpoint"
+        "the table has no checkpoint"
         if health.checkpoint_version is None
         else f"the newest checkpoint is of version {health.checkpoint_version}"
     )
@@ -172,7 +178,9 @@ def _vacuum(health: TableHealth, rules: MaintenanceRules) -> Decision:
         overdue = since_hours >= rules.vacuum_max_age_hours
         urgency = max(urgency, since_hours / rules.vacuum_max_age_hours)
         due = overdue
-        reason += f", or when the last one ({since_hours:.0f} h ago) is {rules.vacuum_max_age_hours:g} h old"
+        reason += (
+            f", or when the last vacuum ({since_hours:.0f} h ago) is {rules.vacuum_max_age_hours:g} h old"
+        )
     params = {}
     if rules.vacuum_retention_hours is not None:
         params["retention_hours"] = rules.vacuum_retention_hours

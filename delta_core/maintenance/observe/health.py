@@ -1,4 +1,4 @@
-"""The facts about a table that maintenance goes by."""
+"""The facts about a table that maintenance decisions depend on."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _OPTIMIZE, _VACUUM = "OPTIMIZE", "VACUUM END"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHealth:
-    """Facts about one version.
+    """Facts about one version of a table.
 
     Attributes:
         small_files: files below three quarters of the target size.
-        compactable_files: small files that share their partition with another one; of a clustered table,
+        compactable_files: small files in a partition with at least two small files; in a clustered table,
             small files that are not clustered.
-        log_tail_commits: commits after the newest checkpoint, which every open must read.
-        commits_in_log: commit files that are there at all.
-        tombstones, tombstone_bytes: removed files that the log still names.
-        expired_tombstones, expired_tombstone_bytes: those whose retention has passed.
-        unclustered_files, unclustered_bytes: files that are not in Z-order by the columns asked about; of a
-            clustered table, those that nobody clustered; 0 when no columns were asked about.
+        log_tail_commits: commits after the newest checkpoint, which each load of the snapshot must read.
+        commits_in_log: all commit files in the log.
+        tombstones, tombstone_bytes: removed files that the log still records.
+        expired_tombstones, expired_tombstone_bytes: tombstones whose retention has passed.
+        unclustered_files, unclustered_bytes: files that are not in Z-order by the requested columns; in a
+            clustered table, files that were never clustered. 0 without requested or clustering columns.
         clustered_by: the table's clustering columns.
-        last_optimize_ms, last_vacuum_ms: from the newest 200 commits, or from what was seen before; None when
-            neither tells.
+        last_optimize_ms, last_vacuum_ms: time of the last such commit, from the newest 200 commits or from
+            the earlier facts; None when neither contains one.
     """
 
     uri: str
@@ -81,7 +81,7 @@ class TableHealth:
         """The facts that `to_json` wrote.
 
         Raises:
-            ConfigurationError: a fact is missing. One that is not known, of a newer version, is left out.
+            ConfigurationError: a field is missing. Unknown fields, from a newer release, are ignored.
         """
         known = {item.name: document[item.name] for item in fields(cls) if item.name in document}
         try:
@@ -90,7 +90,7 @@ class TableHealth:
             raise ConfigurationError(
                 "The facts about a table cannot be read.",
                 cause=str(error),
-                fix="Pass what a result has as it was, or leave it out.",
+                fix="Pass the facts of an earlier result without changes, or pass none.",
             ) from error
 
 
@@ -105,24 +105,25 @@ def observe(
 ) -> TableHealth:
     """Gather the facts. Reads no data file.
 
-    Requests, besides those of loading the snapshot: one listing, and the newest commits until an OPTIMIZE and
-    a VACUUM are found, at most 200 and none that was looked at before.
+    Requests in addition to loading the snapshot: one listing, and a read of each newest commit until an
+    OPTIMIZE and a VACUUM are found; at most 200 commits, and no commit up to the version of `before`.
 
     Args:
-        snapshot: the version to look at.
-        target_size_bytes: what counts as full; `delta.targetFileSize` when None.
-        cluster_columns: count the files that are not in Z-order by these; a clustered table goes by its own.
-        before: the facts of an earlier version, which say what the commits up to it would. Those of another
-            table, or of a later version, count for nothing.
+        snapshot: the version to examine.
+        target_size_bytes: target size of a file; `delta.targetFileSize` when None.
+        cluster_columns: count the files that are not in Z-order by these columns. A clustered table uses its
+            own clustering columns instead.
+        before: the facts of an earlier version, which replace reading the commits up to that version.
+            Ignored when they are from another table or a later version.
         reach: files that are neither in the table nor below a root allowed here count neither as small nor as
-            not clustered; None counts all.
-        clock: the time that retention is counted back from.
+            unclustered; None counts all files.
+        clock: the current time, from which the retention is subtracted.
 
     Raises:
         ConfigurationError: the table cannot be put into Z-order by these columns.
     """
     target = target_size_bytes or snapshot.properties.target_file_size_bytes
-    # Before the live files are loaded: the commits' bytes are let go then.
+    # Must precede the access to `snapshot.files`, which releases the bytes of the commits.
     known = snapshot.commit_infos()
     if before is not None and (before.table_id != snapshot.metadata.id or before.version > snapshot.version):
         before = None
@@ -189,7 +190,7 @@ def observe(
 
 
 def _outside_order(snapshot: Snapshot, columns: Sequence[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """For each live file whether it is out of the Z-order of the columns; nowhere when there are none."""
+    """For each live file: True when the file is not in Z-order by the columns. All False without columns."""
     if not columns:
         return np.zeros(snapshot.files.num_files, dtype=np.bool_)
     names = [item.name for item in clustering_columns(snapshot, columns)]
@@ -198,14 +199,14 @@ def _outside_order(snapshot: Snapshot, columns: Sequence[str]) -> np.ndarray[Any
 
 
 def _partition_groups(snapshot: Snapshot) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """For each live file a number that is the same within a partition."""
+    """For each live file, a number that identifies the file's partition."""
     groups = np.zeros(snapshot.files.num_files, dtype=np.int64)
     fields = (field for field in snapshot.schema if field.name in snapshot.partition_columns)
     for name in map(snapshot.column_mapping.physical_name, fields):
         values = snapshot.files.partition_column(name).combine_chunks()
         encoded = pc.dictionary_encode(values, null_encoding="encode")
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        # Renumbered each time, so that many columns cannot overflow.
+        # Renumbered for each column, so that many columns cannot overflow.
         _, groups = np.unique(groups * (len(encoded.dictionary) + 1) + codes, return_inverse=True)
     return groups
 

@@ -1,7 +1,6 @@
-"""What the last look at a table found, so that the next one asks for little more than what changed since.
+"""The facts of the last observation of a table, so that the next one reads little more than the changes.
 
-A look is handed on as JSON: the caller keeps it, and gives it to the next one. Nothing is stored beside the
-table.
+The caller stores an observation as JSON and passes it to the next observation. The table stores nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +23,13 @@ _MOST_BUCKETS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiring:
-    """Some tombstones whose retention had not passed, removed at this time or before."""
+    """A group of tombstones within their retention.
+
+    Attributes:
+        deletion_timestamp_ms: the newest deletion time of the group, in epoch milliseconds.
+        files: number of tombstones.
+        size_bytes: total size of the removed files.
+    """
 
     deletion_timestamp_ms: int
     files: int
@@ -33,16 +38,17 @@ class Expiring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastLook:
-    """What was seen of one version.
+    """An observation of one version.
 
     Attributes:
         health: the facts.
-        commit: size in bytes and time in epoch milliseconds of the version's commit file. Another table at
-            the same place has another one.
-        expiring: tombstones whose retention had not passed, at most 24 groups, oldest first. A group counts
-            as expired when the youngest of it is.
-        compaction: what a compaction of the version would do, as `CompactionPlan.predicted` says.
-        asked: what was asked for, JSON values only; a look that asks for something else looks anew.
+        commit: size in bytes and modification time in epoch milliseconds of the version's commit file. They
+            identify the table: a new table at the same path has a different commit file.
+        expiring: tombstones within their retention, in at most 24 groups, oldest first. A group counts as
+            expired when its newest tombstone has expired.
+        compaction: the result of `CompactionPlan.predicted` for the version.
+        asked: the parameters of the observation, JSON values only. An observation with other parameters
+            cannot reuse this one.
     """
 
     health: TableHealth
@@ -60,7 +66,7 @@ class LastLook:
         compaction: Mapping[str, int],
         asked: Mapping[str, Any],
     ) -> Self | None:
-        """The look that found these facts; None where the version's commit file has been cleaned up."""
+        """The observation with these facts; None when log cleanup has deleted the version's commit file."""
         commit = snapshot.segment.version_file
         if commit is None:
             return None
@@ -74,7 +80,7 @@ class LastLook:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The look as a JSON object."""
+        """The observation as a JSON object."""
         return {
             "health": self.health.to_json(),
             "commit": list(self.commit),
@@ -87,10 +93,10 @@ class LastLook:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The look that `to_json` wrote.
+        """The observation that `to_json` wrote.
 
         Raises:
-            ConfigurationError: it is not such a look.
+            ConfigurationError: the document is not an observation.
         """
         try:
             size_bytes, modified_ms = document["commit"]
@@ -106,13 +112,13 @@ class LastLook:
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(
-                "What the last look at the table found cannot be read.",
-                cause=f"{type(error).__name__}: {error}",
-                fix="Pass `output.seen` of the last result as it was, or leave it out.",
+                "The facts of the last observation of the table cannot be read.",
+                cause=f"The document is malformed: {type(error).__name__}: {error}.",
+                fix="Pass `output.seen` of the last result without changes, or pass nothing.",
             ) from error
 
     def holds(self, store: LogStore) -> bool:
-        """Whether nothing was committed since, and no checkpoint of that version written. One listing."""
+        """True when the table has no newer commit and no new checkpoint since. Costs one listing."""
         version = self.health.version
         listing = list_log(store, from_version=version)
         commits = {commit.version: commit.info for commit in listing.commits}
@@ -126,7 +132,7 @@ class LastLook:
         return not commits and not new_checkpoint
 
     def at(self, now_ms: int) -> TableHealth:
-        """The facts of an unchanged table at a later time: more tombstones have expired."""
+        """The facts of the unchanged table at a later time, with the tombstones that expired since."""
         limit_ms = now_ms - self.health.deleted_file_retention_ms
         expired = [group for group in self.expiring if group.deletion_timestamp_ms < limit_ms]
         return replace(
@@ -139,7 +145,7 @@ class LastLook:
 
 
 def _grouped(tombstones: pa.Table) -> tuple[Expiring, ...]:
-    """The tombstones by time, in groups of about as many files."""
+    """The tombstones in order of time, in groups of about equal numbers of files."""
     if tombstones.num_rows == 0:
         return ()
     times = pc.fill_null(tombstones["deletion_timestamp_ms"], 0)

@@ -1,4 +1,4 @@
-"""When some operations were last committed, by the newest commits of a table."""
+"""The times of the last commits of some operations, from the newest commits of a table."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ def last_times_ms(
     limit: int,
     known: Mapping[int, CommitInfo],
 ) -> dict[str, int]:
-    """When each operation last succeeded, in epoch milliseconds; those not found are left out.
+    """The time of the last success of each operation, in epoch milliseconds; without operations not found.
 
-    A vacuum that failed commits its end, too, with the status FAILED.
+    Commits with the status FAILED do not count: a failed vacuum also commits a VACUUM END.
 
-    Looks from the newest commit backwards until every operation is found. One request for each commit that is
-    not known, sixteen side by side where the store is remote.
+    Reads backwards from the newest commit until every operation is found. Costs one request for each commit
+    that is not in `known`; sixteen requests run in parallel on a remote store.
 
     Args:
-        snapshot: later commits do not count.
-        listing: of the table's log.
-        operations: by the names in `commitInfo`.
-        after_version: earlier commits are not looked at, nor is this one.
-        limit: how many commits are looked at, at most.
-        known: what is known of commits, by version.
+        snapshot: the newest version to read; later commits are ignored.
+        listing: the listing of the table's log.
+        operations: names of operations, as in `commitInfo`.
+        after_version: only commits after this version are read.
+        limit: most commits to read.
+        known: commit infos that are already loaded, by version.
 
     Raises:
-        CorruptLogError: a commit's provenance is damaged.
-        ObjectNotFoundError: log cleanup took a commit meanwhile.
+        CorruptLogError: the `commitInfo` of a commit is malformed.
+        ObjectNotFoundError: log cleanup deleted a commit after the listing.
     """
-    found: dict[str, int] = {}
+    times: dict[str, int] = {}
     since = _in_commit_since(snapshot)
     files = [file for file in listing.commits if after_version < file.version <= snapshot.version]
     files = files[::-1][:limit]
@@ -53,14 +53,14 @@ def last_times_ms(
             info = infos[file.version]
             name = info.operation
             failed = info.operation_parameters.get("status") == "FAILED"
-            if name is None or name not in operations or name in found or failed:
+            if name is None or name not in operations or name in times or failed:
                 continue
-            own = info.in_commit_timestamp_ms
-            counts = own is not None and since is not None and file.version >= since
-            found[name] = own if counts and own is not None else file.info.modified_ms
-        if len(found) == len(set(operations)):
+            in_commit = info.in_commit_timestamp_ms
+            valid = in_commit is not None and since is not None and file.version >= since
+            times[name] = in_commit if valid and in_commit is not None else file.info.modified_ms
+        if len(times) == len(set(operations)):
             break
-    return found
+    return times
 
 
 def _read(snapshot: Snapshot, files: list[CommitFile]) -> dict[int, CommitInfo]:
@@ -71,7 +71,7 @@ def _read(snapshot: Snapshot, files: list[CommitFile]) -> dict[int, CommitInfo]:
 
 
 def _in_commit_since(snapshot: Snapshot) -> int | None:
-    """The first version whose commit's own time counts; None when none does."""
+    """The first version with in-commit timestamps enabled; None when they are not enabled."""
     try:
         since = in_commit_times_since(snapshot.metadata)
     except InvalidTablePropertyError:

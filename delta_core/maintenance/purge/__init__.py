@@ -1,4 +1,4 @@
-"""REORG ... APPLY (PURGE): files with deletion vectors are written again without the deleted rows."""
+"""REORG ... APPLY (PURGE): rewrites files with deletion vectors without the deleted rows."""
 
 from delta_core.maintenance.purge.apply import apply_purge
 from delta_core.maintenance.purge.plan import PurgePlan, plan_purge

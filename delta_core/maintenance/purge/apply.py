@@ -1,4 +1,4 @@
-"""Carrying a purge plan out: rewrite, then one commit that changes no data."""
+"""Executes a purge plan: rewrites the files, then makes one commit that changes no data."""
 
 from __future__ import annotations
 
@@ -37,33 +37,33 @@ def apply_purge(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> BinResult:
-    """Rewrite the plan's files without their deleted rows and commit, if every one of them is still live.
+    """Rewrite the plan's files without their deleted rows and commit, if every file is still live.
 
-    Concurrent appends do not disturb it; a concurrent deletion of rows in one of the files does. An empty
-    plan commits nothing. When the commit does not happen, the new files are deleted unless it cannot be told
-    whether it happened.
+    Concurrent appends do not conflict. A concurrent deletion of rows in one of the files conflicts. An empty
+    plan commits nothing. When the commit fails, the new files are deleted, unless the outcome of the commit
+    is unknown.
 
     Args:
         snapshot: any version of the plan's table.
-        plan: made by `plan_purge`, perhaps in another process.
-        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`. Nothing is
-            written or deleted there.
-        executor: maps the rewriting of bins; threads of this process when None.
+        plan: made by `plan_purge`, also in another process.
+        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
+            shallow clone; see `Scan`. Nothing is written or deleted there.
+        executor: runs the tasks, one for each bin; threads of this process when None.
         properties: provenance, idempotency key and limits of the commit.
         progress: receives `data.writing` for each bin and the commit's events.
-        compression: the Parquet codec of the new files; the table's when None.
+        compression: the Parquet codec of the new files; the table's codec when None.
 
     Raises:
         MaintenanceError: the plan is for another table.
         ConcurrentDeleteDeleteError: a planned file is no longer live.
         ConcurrentModificationError: another commit conflicts.
-        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+        UnsupportedTableFeatureError: the table needs a feature that this writer does not support.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
-        PathEscapeError: a file is neither in the table nor below a root that is allowed.
+        PathEscapeError: a file is neither in the table nor below an allowed root.
     """
     latest = refresh_for(snapshot, plan, operation="purge the table")
     if plan.is_empty:
-        return BinResult(committed=None, metrics=_figures(plan, [], deletion_vectors=0, deleted_rows=0))
+        return BinResult(committed=None, metrics=_purge_metrics(plan, [], deletion_vectors=0, deleted_rows=0))
     rewritten = rewrite_bins(
         latest,
         plan.bins,
@@ -82,7 +82,7 @@ def apply_purge(
     )
     return BinResult(
         committed=rewritten.committed,
-        metrics=_figures(
+        metrics=_purge_metrics(
             plan,
             rewritten.adds,
             deletion_vectors=rewritten.deletion_vectors,
@@ -92,7 +92,7 @@ def apply_purge(
     )
 
 
-def _figures(
+def _purge_metrics(
     plan: PurgePlan, adds: Sequence[AddFile], *, deletion_vectors: int, deleted_rows: int
 ) -> dict[str, Any]:
     return {

@@ -1,4 +1,4 @@
-"""Which files have deleted rows in them. Pure: reads a snapshot, touches no data file."""
+"""Selects the files that have a deletion vector. Reads the snapshot only, no data file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from delta_core.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlan(BinPlan):
-    """What a purge would do.
+    """The planned work of a purge.
 
     Attributes:
-        deleted_rows: that the files' vectors name.
+        deleted_rows: number of rows that the files' deletion vectors mark as deleted.
     """
 
     kind: ClassVar[str] = "purge"
@@ -35,19 +35,19 @@ def plan_purge(
     predicate: Expression | str | None = None,
     target_size_bytes: int | None = None,
 ) -> PurgePlan:
-    """Choose the files that have a deletion vector; those of a partition go into bins of the target size.
+    """Choose the files that have a deletion vector, and pack those of each partition into bins.
 
-    Afterwards no data file of the newest version holds a row that is deleted. Older versions need the old
-    files and their vectors until a vacuum takes them.
+    After the purge, no live file holds a deleted row. Older versions still refer to the old files and their
+    deletion vectors, until a vacuum deletes them.
 
     Args:
         snapshot: the version to plan for.
-        predicate: over partition columns only.
+        predicate: selects partitions; over partition columns only.
         target_size_bytes: size of a new file; `delta.targetFileSize` (1 GiB by default) when None.
 
     Raises:
         ConfigurationError: the size is not positive.
-        ExpressionError: the predicate does not parse or names a column that is no partition column.
+        ExpressionError: the predicate does not parse, or names a column that the table is not partitioned by.
         UnsupportedTableFeatureError: the table cannot be read.
     """
     snapshot.require_readable(operation="plan a purge", through_scan=True)
@@ -55,13 +55,13 @@ def plan_purge(
     target = snapshot.properties.target_file_size_bytes if target is None else target
     if target <= 0:
         raise ConfigurationError(
-            f"files cannot be purged to files of {target} bytes", fix="give a positive target size"
+            f"Files of {target} bytes cannot be written.", fix="Set a positive target size."
         )
     condition = partition_predicate(snapshot, predicate)
     files = files_in(snapshot, condition).to_table([*FILE_COLUMNS, "deletion_vector"])
     cardinality = pc.struct_field(files["deletion_vector"], "cardinality")
-    # A vector that names no row may stand in the log as well, and goes too.
-    dirty = files.filter(pc.is_valid(cardinality))
+    # An empty deletion vector in the log is removed too.
+    with_deletion_vectors = files.filter(pc.is_valid(cardinality))
     return PurgePlan(
         table_id=snapshot.metadata.id,
         version=snapshot.version,
@@ -69,5 +69,5 @@ def plan_purge(
         target_size_bytes=target,
         considered_files=files.num_rows,
         deleted_rows=int(pc.sum(cardinality).as_py() or 0),
-        bins=tuple(pack_bins(dirty.select(FILE_COLUMNS), snapshot, target, smallest_bin=1)),
+        bins=tuple(pack_bins(with_deletion_vectors.select(FILE_COLUMNS), snapshot, target, smallest_bin=1)),
     )

@@ -1,4 +1,4 @@
-"""RESTORE: make the table again what it was at an earlier version, as a new version."""
+"""RESTORE: bring the table back to the state of an earlier version, as a new version."""
 
 from delta_core.maintenance.restore.apply import RestoreResult, apply_restore
 from delta_core.maintenance.restore.compare_rows import diff_rows

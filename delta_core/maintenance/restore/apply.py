@@ -1,4 +1,4 @@
-"""Carrying a restore out: one commit."""
+"""Applying a restore in one commit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAMED_COMMITS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreResult:
-    """What a restore did; `committed` is None when the table was already what it was."""
+    """The result of a restore; `committed=None` means that the table already equalled the target version."""
 
     committed: Committed | None
     files_added: int = 0
@@ -62,44 +62,43 @@ def apply_restore(
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
 ) -> RestoreResult:
-    """Commit the plan, if it is still what the newest version needs.
+    """Commit the plan, if the same plan still applies to the newest version.
 
     Files with their deletion vectors, schema, partitioning, properties and metadata domains become those of
-    the target version. The protocol stays, since a reader may rely on it; a feature that was dropped since
-    comes back. So do numbers that were given out (`state.py`), and `txn` entries: a load that was applied
-    once and undone is not applied again by a retry of the same job. Rows come back with the row ids that
-    they had. The versions that are undone stay in the log, so a
-    restore can itself be undone.
+    the target version. The protocol stays, since readers may rely on it; a feature that was dropped since the
+    target version is added again. Assigned numbers stay, too (`state.py`), and so do `txn` entries: a retry
+    of a load that was undone does not apply the load again. Rows get the row ids that they had. The undone
+    versions stay in the log, so a restore can itself be undone.
 
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_restore`.
         ignore_missing_files: True leaves out files that the store no longer has; their rows are lost.
-        properties: provenance, idempotency key and limits of the commit. A key that the table has already
-            makes this run do nothing, whatever the table is by now.
+        properties: provenance, idempotency key and limits of the commit. When the table has the key already,
+            this call does nothing, even if the table has changed since.
         by_timestamp: record the target in the history by its time instead of its version.
-        expected_version: the newest version that the plan's approver saw; None leaves it to the plan, which
-            also goes through when newer commits change nothing of it.
+        expected_version: the newest version that the plan's approver saw. With None the plan is also applied
+            after newer commits, if they do not change the plan.
         allowed_roots: as in `plan_restore`.
-        progress: sees the phases of the commit.
-        observer: sees the phases of the commit, too, for tests.
-        clock: where time comes from.
+        progress: is notified of the phases of the commit.
+        observer: is notified of the phases of the commit, too, for tests.
+        clock: source of the current time.
 
     Raises:
-        RestorePlanOutdatedError: the table has versions after the expected one, or not that one.
-        MissingDataFileError: data files of the target were deleted, by a vacuum for instance. Where that
-            was while the restore committed, its version is in the log, as the error says.
-        ConcurrentModificationError: the table changed since the plan, in a way that matters to it.
+        RestorePlanOutdatedError: the newest version is not the expected one.
+        MissingDataFileError: data files of the target were deleted, for instance by a vacuum. If that
+            happened during the commit, the restore is committed, and the error has its version.
+        ConcurrentModificationError: the table changed after the plan, in a way that changes the plan.
         InvalidTableError: the table is append-only, or the footer of a file whose rows must be counted
             (`with_needed_counts`) cannot be read.
-        UnsupportedTableFeatureError: the table needs something that this writer does not do.
+        UnsupportedTableFeatureError: the table requires a feature that this writer does not support.
     """
     latest = snapshot.refresh()
-    found = already_applied(latest, properties.txn) if latest.metadata.id == plan.table_id else None
-    if found is not None:
-        # The table is no longer what the plan was made for, since an earlier run restored it.
+    earlier = already_applied(latest, properties.txn) if latest.metadata.id == plan.table_id else None
+    if earlier is not None:
+        # The plan no longer matches the table, since an earlier run has applied it.
         return RestoreResult(
-            committed=AlreadyApplied(version=latest.version, attempts=0, snapshot=latest, transaction=found)
+            committed=AlreadyApplied(version=latest.version, attempts=0, snapshot=latest, transaction=earlier)
         )
     if expected_version is not None:
         require_version(latest, expected_version)
@@ -107,16 +106,17 @@ def apply_restore(
     current = plan_restore(latest, version=plan.target_version, allowed_roots=allowed_roots, clock=clock)
     if _effect(current) != _effect(plan):
         raise ConcurrentModificationError(
-            f"the table changed between version {plan.version}, which the restore was planned for, "
-            f"and version {latest.version}",
-            fix="look at the new commits and plan again",
+            f"The table changed between version {plan.version}, for which the restore was planned, "
+            f"and version {latest.version}.",
+            fix="Check the new commits, and plan the restore again.",
         )
     if current.missing and not ignore_missing_files:
         raise MissingDataFileError(
-            f"{len(current.missing)} data files of version {plan.target_version} are not in the store, "
-            f"such as {current.missing[0]!r}",
-            cause="a vacuum deleted them, or they were lost",
-            fix="restore a later version, bring the files back, or ignore missing files and lose their rows",
+            f"The store does not have {len(current.missing)} data files of version {plan.target_version}, "
+            f"such as {current.missing[0]!r}.",
+            cause="A vacuum deleted the files, or they were lost.",
+            fix="Restore a later version, recover the files, or pass ignore_missing_files=True, which loses "
+            "their rows.",
         )
     if current.is_empty:
         return RestoreResult(committed=None)
@@ -132,12 +132,12 @@ def apply_restore(
             "timestamp": _iso(plan.target_timestamp_ms) if by_timestamp else None,
         },
         properties=properties,
-        # Rows appended meanwhile would survive the restore under a weaker level.
+        # Under a weaker level, rows that another writer appends meanwhile would survive the restore.
         isolation=IsolationLevel.SERIALIZABLE,
         observer=observer,
         clock=clock,
     )
-    # Rows come back with the ids that their files had.
+    # Restored rows get the row ids that their files had.
     transaction.read_predicate(None).reuse_files().preserve_rows(True)
     protocol, metadata = restored_protocol(latest, target), latest.metadata
     if protocol != latest.protocol:
@@ -166,7 +166,7 @@ def apply_restore(
             access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
         )
     )
-    result = _figures(current, adds)
+    result = _metrics(current, adds)
     bytes_missing = sum(file.size_bytes for file in current.added if file.path in left_out)
     transaction.set_metrics(
         {
@@ -191,24 +191,24 @@ def apply_restore(
 
 
 def require_version(snapshot: Snapshot, expected: int) -> None:
-    """Refuse to go on from another version than the one that was looked at.
+    """Refuse a restore when the newest version is not the one that the plan was made for.
 
     Raises:
-        RestorePlanOutdatedError: names the commits since, as far as the log tells of them.
+        RestorePlanOutdatedError: the error names the newer commits that the log still has.
     """
     if snapshot.version == expected:
         return
     if snapshot.version < expected:
-        cause = f"the newest version is {snapshot.version}: this may be another table"
+        cause = f"The newest version is only {snapshot.version}. The table may have been replaced."
     else:
         newer = history(snapshot, limit=min(snapshot.version - expected, _NAMED_COMMITS))
         named = ", ".join(f"{entry.version} ({entry.commit_info.operation or 'unknown'})" for entry in newer)
         more = snapshot.version - expected - len(newer)
-        cause = f"newer commits: {named}" + (f" and {more} more" if more > 0 else "")
+        cause = f"There are newer commits: {named}" + (f" and {more} more." if more > 0 else ".")
     raise RestorePlanOutdatedError(
-        f"the restore was planned for version {expected}, which is not the newest one",
+        f"The restore was planned for version {expected}, which is not the newest version.",
         cause=cause,
-        fix="plan again, and have the new plan approved",
+        fix="Plan the restore again, and have the new plan approved.",
     )
 
 
@@ -218,17 +218,17 @@ def _require_still_there(
     committed: Committed,
     allowed_roots: Sequence[LogStore],
 ) -> None:
-    """Look once more: a vacuum that had begun before may have deleted what was there a moment ago."""
-    gone: tuple[str, ...] = ()
+    """Check the files again after the commit, since a concurrent vacuum may have deleted them meanwhile."""
+    missing: tuple[str, ...] = ()
     if adds and not committed.already_applied:
-        gone = missing_files(latest.store, adds, allowed_roots=allowed_roots)
-    if gone:
+        missing = missing_files(latest.store, adds, allowed_roots=allowed_roots)
+    if missing:
         raise MissingDataFileError(
-            f"The restore is committed as version {committed.version}, and {len(gone)} of the data files "
-            f"that it brought back are gone by now, such as {gone[0]!r}",
-            cause="a vacuum was deleting them at the same time",
-            fix=f"wait until the vacuum has ended, restore version {latest.version}, then a later version "
-            "than this one, or this one without the missing files",
+            f"The restore is committed as version {committed.version}, but the store no longer has "
+            f"{len(missing)} of the restored data files, such as {missing[0]!r}.",
+            cause="A concurrent vacuum deleted the files.",
+            fix=f"Wait until the vacuum has ended, and restore version {latest.version}. Then restore a "
+            "later target version, or this one without the missing files.",
         )
 
 
@@ -243,7 +243,7 @@ def _effect(plan: RestorePlan) -> tuple[object, ...]:
     )
 
 
-def _figures(plan: RestorePlan, adds: Iterable[RestoredFile]) -> RestoreResult:
+def _metrics(plan: RestorePlan, adds: Iterable[RestoredFile]) -> RestoreResult:
     sizes = [file.size_bytes for file in adds]
     return RestoreResult(
         committed=None,
@@ -254,8 +254,8 @@ def _figures(plan: RestorePlan, adds: Iterable[RestoredFile]) -> RestoreResult:
     )
 
 
-def _chosen(files: pa.Table, wanted: Iterable[RestoredFile]) -> pa.Table:
-    paths = {file.path for file in wanted}
+def _chosen(files: pa.Table, chosen: Iterable[RestoredFile]) -> pa.Table:
+    paths = {file.path for file in chosen}
     mask = pa.array([path in paths for path, _ in file_keys(files)], pa.bool_())
     return files.filter(mask)
 

@@ -1,4 +1,4 @@
-"""What a restore changes besides rows: columns, partitioning, properties; and what it does not: features."""
+"""The changes of a restore to the table definition, and the features that it keeps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from delta_core.table_features.upgrade import supported_features
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing that has another value afterwards; None where it is not there.
+    """One changed value of the table definition; None means that the value does not exist.
 
     Attributes:
-        name: a column, nested ones with dots; a property's key; `name`, `description` or `partition columns`.
+        name: a column, with dots for nested columns; a property key; `name`, `description` or
+            `partition columns`.
+        before, after: the values before and after the restore.
     """
 
     name: str
@@ -32,14 +34,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChanges:
-    """How the table's definition changes.
+    """The changes to the table definition.
 
     Attributes:
-        columns: types, with ` not null` where it applies.
-        properties: properties, and the table's own name, description and partitioning.
+        columns: changed columns; a value is the type, with ` not null` if the column is not nullable.
+        properties: changed properties, and the table's name, description and partitioning.
         kept_features: table features that the target version did not have and that stay.
-        returning_features: those that it had and that were dropped since: they come back.
-        domains: names of the metadata domains that change back.
+        returning_features: table features of the target version that were dropped since and are added again.
+        domains: names of the metadata domains that are restored.
     """
 
     columns: tuple[Change, ...] = ()
@@ -50,7 +52,7 @@ class TableChanges:
 
     @property
     def beyond_metadata(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """What changes in the protocol and in the domains; None for nothing."""
+        """The changes in the protocol and in the domains; None without changes."""
         changes = (self.returning_features, self.domains)
         return changes if any(changes) else None
 
@@ -66,7 +68,7 @@ class TableChanges:
 
 
 def table_changes(snapshot: Snapshot, target: Snapshot) -> TableChanges:
-    """What changes in the definition when `target` comes back in place of `snapshot`."""
+    """The changes to the table definition when `target` is restored over `snapshot`."""
     protocols = [reader_features(s.protocol) | writer_features(s.protocol) for s in (snapshot, target)]
     return TableChanges(
         columns=_changes(_columns(snapshot.schema), _columns(target.schema)),
@@ -92,15 +94,15 @@ def _changes(before: dict[str, str], after: dict[str, str]) -> tuple[Change, ...
 
 
 def _columns(schema: StructType, prefix: str = "") -> dict[str, str]:
-    """Each column and each field of a struct; a struct stands for itself, its fields say the rest."""
-    found = {}
+    """The types of all columns and struct fields by name; a struct itself has the type `struct`."""
+    types = {}
     for field in schema:
         nested = isinstance(field.data_type, StructType)
         kind = "struct" if nested else str(field.data_type)
-        found[prefix + field.name] = kind if field.nullable else f"{kind} not null"
+        types[prefix + field.name] = kind if field.nullable else f"{kind} not null"
         if isinstance(field.data_type, StructType):
-            found.update(_columns(field.data_type, f"{prefix}{field.name}."))
-    return found
+            types.update(_columns(field.data_type, f"{prefix}{field.name}."))
+    return types
 
 
 def _properties(metadata: Metadata) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """The exact difference in rows between two versions, from the files that they do not share.
 
-Rows are compared as a multiset, over the columns of both versions: a column that one of them lacks is null
-there. A column whose type changed is compared in the wider type, or, when neither type widens to the other,
-as two columns, so that every row with a value in it differs. Every NaN is one value, and so are both zeros.
+Rows are compared as a multiset, over the columns of both versions. A column that one version lacks is null in
+that version. A column whose type changed is compared in the wider type. When neither type widens to the
+other, it is compared as two columns, so that every row with a value in it differs. All NaN values are equal,
+and so are 0.0 and -0.0.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
-    """The files that only one of the versions has."""
+    """The files that only this version of the two has."""
 
     snapshot: Snapshot
     files: Sequence[_File]
@@ -54,7 +55,7 @@ class _Side:
         yield from self.reader.read(store, path, file.partition_values)
 
     def num_rows(self) -> int:
-        """By the statistics, else by the footers; a file that cannot be opened counts as empty here."""
+        """Row count from statistics, or else from footers; a file that cannot be opened counts as empty."""
         return sum(self._rows_of(file) if file.rows is None else file.rows for file in self.files)
 
     def _rows_of(self, file: _File) -> int:
@@ -75,35 +76,36 @@ def diff_rows(
     progress: ProgressReporter = SILENT,
     clock: Clock = SYSTEM_CLOCK,
 ) -> RowDiff:
-    """The rows that the plan would take away and those that it would bring back.
+    """The rows that the plan would remove and the rows that it would restore.
 
-    Reads every file that the plan adds or removes, once, and the few that sample rows come from once more.
-    Memory is bounded by a row group and by `rows_in_memory`; beyond that, 24 bytes a row go to a temporary
-    folder. A file that is missing or damaged is left out and named.
+    Reads every file that the plan adds or removes once, and the files of sample rows a second time. Memory is
+    bounded by a row group and by `rows_in_memory`; beyond that, 24 bytes for each row are written to a
+    temporary directory. A missing or damaged file is left out, and the result names it.
 
     Args:
-        snapshot: the version that the plan would leave.
+        snapshot: the version that the plan would replace.
         plan: made from `snapshot` by `plan_restore`.
-        sample_rows: how many rows of each kind to show, at most 20; 0 shows none.
-        rows_in_memory: about so many rows are compared at once.
+        sample_rows: how many sample rows of each kind to return, at most 20; 0 for none.
+        rows_in_memory: approximate number of rows that are compared at once.
 
     Raises:
-        RestoreError: the plan is for another version, or more rows are to be shown than that.
-        UnsupportedTableFeatureError: rows are not what the files hold: columns are mapped, for instance, or
-            rows are deleted by vectors.
+        RestoreError: the plan is for another version, or `sample_rows` is out of range.
+        UnsupportedTableFeatureError: a version has features with which the files cannot be read as they are,
+            for instance column mapping or deletion vectors.
     """
     if plan.version != snapshot.version:
         raise RestoreError(
-            f"the plan is for version {plan.version}, the snapshot is version {snapshot.version}",
-            fix="plan again",
+            f"The plan is for version {plan.version}, but the snapshot is version {snapshot.version}.",
+            fix="Plan the restore again.",
         )
     if not 0 <= sample_rows <= MAX_SAMPLE_ROWS:
         raise RestoreError(
-            f"{sample_rows} sample rows are not possible", fix=f"ask for 0 to {MAX_SAMPLE_ROWS}"
+            f"The number of sample rows cannot be {sample_rows}.",
+            fix=f"Pass a number from 0 to {MAX_SAMPLE_ROWS}.",
         )
     target = Snapshot.load(snapshot.store, version=plan.target_version, clock=clock)
     for version in (snapshot, target):
-        # Files are read one by one and as they are.
+        # The files are read one by one, without deletion vectors and column mapping.
         version.require_readable(operation="compare the rows of two versions")
     columns = ComparedColumns.of(snapshot.schema, target.schema)
     sides = (
@@ -139,9 +141,9 @@ def diff_rows(
         rows_kept=rows[0] - lost.rows,
         sample_lost=tuple(_samples(sides[0], lost.places)),
         sample_returned=tuple(_samples(sides[1], returned.places)),
-        only_now=columns.only_now,
-        only_then=columns.only_then,
-        apart=columns.apart,
+        only_in_snapshot=columns.only_in_snapshot,
+        only_in_target=columns.only_in_target,
+        incompatible=columns.incompatible,
         unreadable=tuple(
             sorted(sides[number].files[file].raw_path for number in (0, 1) for file in unreadable[number])
         ),
@@ -167,16 +169,16 @@ def _side(snapshot: Snapshot, files: Sequence[RestoredFile]) -> _Side:
 
 
 def _samples(side: _Side, places: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
-    """The rows at these places, which are in order, so that each file is read once and not to its end."""
-    wanted: dict[int, list[int]] = {}
+    """The rows at the given, sorted places. Each file is read once, up to the last row needed."""
+    rows_by_file: dict[int, list[int]] = {}
     for file, row in places:
-        wanted.setdefault(file, []).append(row)
-    for file, numbers in wanted.items():
-        left = list(numbers)
+        rows_by_file.setdefault(file, []).append(row)
+    for file, numbers in rows_by_file.items():
+        pending = list(numbers)
         first_row = 0
         for batch in side.batches(file):
-            while left and left[0] < first_row + batch.num_rows:
-                yield sample_row(batch, left.pop(0) - first_row)
-            if not left:
+            while pending and pending[0] < first_row + batch.num_rows:
+                yield sample_row(batch, pending.pop(0) - first_row)
+            if not pending:
                 break
             first_row += batch.num_rows

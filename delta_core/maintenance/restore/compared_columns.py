@@ -1,4 +1,4 @@
-"""The columns that rows of two schemas are compared over, and how each side's rows take that shape."""
+"""The columns over which rows of two schemas are compared, and the conversion of rows to these columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from delta_core.schema.types import StructField, StructType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """One compared column: its type, and its name on each side, None where that side lacks it."""
+    """One compared column: its type, and its name in each version; None for a version without the column."""
 
     arrow_type: pa.DataType
     names: tuple[str | None, str | None]
@@ -27,43 +27,44 @@ class ComparedColumns:
     """The union of two schemas' columns.
 
     Attributes:
-        only_now, only_then: columns of one side alone.
-        apart: columns whose types cannot be compared; each is a column of either side alone.
+        only_in_snapshot, only_in_target: columns that only one version has.
+        incompatible: columns whose types cannot be compared. Each is compared as two columns, one for each
+            version.
     """
 
     columns: tuple[_Column, ...]
-    only_now: tuple[str, ...]
-    only_then: tuple[str, ...]
-    apart: tuple[str, ...]
+    only_in_snapshot: tuple[str, ...]
+    only_in_target: tuple[str, ...]
+    incompatible: tuple[str, ...]
 
     @classmethod
-    def of(cls, now: StructType, then: StructType) -> ComparedColumns:
-        """The columns of both schemas, matched by name without case."""
+    def of(cls, snapshot: StructType, target: StructType) -> ComparedColumns:
+        """The columns of both schemas, matched by case-insensitive name."""
         columns: list[_Column] = []
-        apart: list[str] = []
-        for field in now:
-            other = then.find(field.name)
+        incompatible: list[str] = []
+        for field in snapshot:
+            other = target.find(field.name)
             if other is None:
                 columns.append(_Column(arrow_type=_type_of(field), names=(field.name, None)))
                 continue
             common = _common(field, other)
             if common is None:
-                apart.append(field.name)
+                incompatible.append(field.name)
                 columns.append(_Column(arrow_type=_type_of(field), names=(field.name, None)))
                 columns.append(_Column(arrow_type=_type_of(other), names=(None, other.name)))
             else:
                 columns.append(_Column(arrow_type=_type_of(common), names=(field.name, other.name)))
-        missing = [field for field in then if now.find(field.name) is None]
+        missing = [field for field in target if snapshot.find(field.name) is None]
         columns.extend(_Column(arrow_type=_type_of(field), names=(None, field.name)) for field in missing)
         return cls(
             columns=tuple(columns),
-            only_now=tuple(name for name in now.names if then.find(name) is None),
-            only_then=tuple(field.name for field in missing),
-            apart=tuple(apart),
+            only_in_snapshot=tuple(name for name in snapshot.names if target.find(name) is None),
+            only_in_target=tuple(field.name for field in missing),
+            incompatible=tuple(incompatible),
         )
 
     def aligned(self, side: int, batch: pa.RecordBatch) -> list[pa.Array]:
-        """The batch's columns in the common order and types; `side` is 0 for now and 1 for then."""
+        """The batch with the compared columns; `side` is 0 for the snapshot and 1 for the target."""
         return list(self._aligned(side, batch))
 
     def _aligned(self, side: int, batch: pa.RecordBatch) -> Iterator[pa.Array]:
@@ -75,9 +76,9 @@ class ComparedColumns:
                 yield convert_array(batch.column(name), column.arrow_type)
 
 
-def _common(now: StructField, then: StructField) -> StructField | None:
-    """The field that holds the values of both, if a lossless one exists."""
-    for first, second in ((now, then), (then, now)):
+def _common(snapshot: StructField, target: StructField) -> StructField | None:
+    """A field that holds the values of both fields without loss; None if none exists."""
+    for first, second in ((snapshot, target), (target, snapshot)):
         try:
             (field,) = merge_schemas(
                 StructType((_renamed(first),)), StructType((_renamed(second),)), widen_nullability=True
@@ -97,7 +98,7 @@ def _type_of(field: StructField) -> pa.DataType:
 
 
 def _nullable(kind: pa.DataType) -> pa.DataType:
-    """The type without its promises about nulls, which a side without the column could not keep."""
+    """The type with all nested fields nullable, since a version without the column has nulls."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(child.name, _nullable(child.type)) for child in kind.fields])
     if pa.types.is_list(kind):

@@ -1,4 +1,4 @@
-"""The files of two versions, by what tells logical files apart, and which of them the store still has."""
+"""The files of two versions by their identity, and the check which of them the store still has."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _LIST_ABOVE = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredFile:
-    """A file that comes back or goes.
+    """A file that a restore adds or removes.
 
-    One file may do both, with other deleted rows each time: then its path is the same and its vector another.
+    The same path may be both removed and added, with different deletion vectors.
 
     Attributes:
-        path: as in the log.
-        rows: those that its deletion vector leaves; None when not recorded.
-        deletion_vector: which rows of the file are deleted.
+        path: the path in the log's spelling.
+        rows: row count without the rows that the deletion vector deletes; None when not recorded.
+        deletion_vector: the deleted rows of the file.
         row_ids: its `baseRowId` and `defaultRowCommitVersion` (PROTOCOL.md, "Row Tracking").
     """
 
@@ -45,7 +45,7 @@ class RestoredFile:
 
     @property
     def key(self) -> FileKey:
-        """What tells it from other logical files."""
+        """The identity of the logical file."""
         return self.path, None if self.deletion_vector is None else self.deletion_vector.unique_id
 
 
@@ -53,8 +53,8 @@ def file_keys(files: pa.Table) -> list[FileKey]:
     """The identity of each live file."""
     dvs = files["deletion_vector"].to_pylist()
     return [
-        (path, None if (dv := _deletion_vector(found)) is None else dv.unique_id)
-        for path, found in zip(files["path"].to_pylist(), dvs, strict=True)
+        (path, None if (dv := _deletion_vector(fields)) is None else dv.unique_id)
+        for path, fields in zip(files["path"].to_pylist(), dvs, strict=True)
     ]
 
 
@@ -80,48 +80,48 @@ def restored_files(snapshot: Snapshot) -> dict[FileKey, RestoredFile]:
     }
 
 
-def renumbered_files(
+def files_with_changed_row_ids(
     before: Mapping[FileKey, RestoredFile], after: Mapping[FileKey, RestoredFile]
 ) -> tuple[RestoredFile, ...]:
-    """Files of both versions, as in the later one, whose rows have other ids there.
+    """Files that both versions have with different row ids, as in `after`.
 
-    Row ids change where row tracking was dropped in between. Files that come back would bring ids that rows
-    of these files have by now, so all of them go back to the ids of then. A version without any ids asks for
-    nothing: nobody relies on those that its files have since.
+    Row ids change when row tracking was dropped in between. Restored files may then have row ids that rows of
+    other files have since, so all files get their earlier row ids again. When none of these files has row ids
+    in `after`, the result is empty, and the files keep the row ids that they got since.
     """
-    other = [file for key, file in after.items() if key in before and before[key].row_ids != file.row_ids]
-    return tuple(other) if any(file.row_ids != (None, None) for file in other) else ()
+    changed = [file for key, file in after.items() if key in before and before[key].row_ids != file.row_ids]
+    return tuple(changed) if any(file.row_ids != (None, None) for file in changed) else ()
 
 
 def missing_files(
     store: LogStore, added: Sequence[RestoredFile], *, allowed_roots: Sequence[LogStore] = ()
 ) -> tuple[str, ...]:
-    """Paths of files that are not in the store with the size that the log gives, or whose vector is not.
+    """Paths of files that the store lacks, or has with another size, or whose deletion vector it lacks.
 
-    Without its vector a file would show rows that are deleted, so it counts as missing itself. One request
-    for each file and each file of vectors, or one listing of the table's files where there are many.
+    Without its deletion vector a file would show deleted rows, so the file counts as missing. Requests: one
+    for each file and each deletion vector file, or one listing of the table for many files.
 
     Args:
-        store: the table's.
+        store: the table's store.
         added: the files.
-        allowed_roots: where absolute paths may lead; a file anywhere else counts as missing.
+        allowed_roots: the roots that absolute paths may lead to; a file outside them counts as missing.
     """
     access = DataAccess(allowed_roots=tuple(allowed_roots))
     sizes = _Sizes(store, list_all=len(added) > _LIST_ABOVE)
     missing = []
     for file in added:
         try:
-            there = sizes.of(access.locate(file.path, store=store)) == file.size_bytes
-            there = there and _has_deletion_vector(sizes, file.deletion_vector, store=store, access=access)
+            exists = sizes.of(access.locate(file.path, store=store)) == file.size_bytes
+            exists = exists and _has_deletion_vector(sizes, file.deletion_vector, store=store, access=access)
         except (ObjectNotFoundError, PathEscapeError, ValueError):
-            there = False
-        if not there:
+            exists = False
+        if not exists:
             missing.append(file.path)
     return tuple(missing)
 
 
 class _Sizes:
-    """Sizes of objects, each one asked for once; None where a listing does not have one."""
+    """Sizes of objects, each requested once; None for an object that the listing does not have."""
 
     def __init__(self, store: LogStore, *, list_all: bool) -> None:
         self._uri = store.uri
@@ -131,7 +131,7 @@ class _Sizes:
         self._known: dict[tuple[str, str], int] = {}
 
     def of(self, place: ObjectPlace) -> int | None:
-        """Raises ObjectNotFoundError."""
+        """The size of an object. Raises ObjectNotFoundError."""
         if self._listed is not None and place.store.uri == self._uri:
             return self._listed.get(place.path)
         key = (place.store.uri, place.path)
@@ -147,15 +147,15 @@ def _has_deletion_vector(
     if dv is None or place is None:
         return True
     size = sizes.of(place)
-    # Several vectors may share the file: it must reach to the end of this one.
+    # Several deletion vectors may share the file. It must contain the end of this one.
     return size is not None and size >= max(dv.offset or 0, 1) + dv.size_in_bytes + FRAME_BYTES
 
 
-def _deletion_vector(found: Mapping[str, object] | None) -> DeletionVectorDescriptor | None:
-    # A checkpoint may hold a vector none of whose fields is there.
-    if found is None or found["storage_type"] is None:
+def _deletion_vector(fields: Mapping[str, object] | None) -> DeletionVectorDescriptor | None:
+    # A checkpoint may have a deletion vector struct whose fields are all null.
+    if fields is None or fields["storage_type"] is None:
         return None
-    return DeletionVectorDescriptor(**found)  # type: ignore[arg-type]
+    return DeletionVectorDescriptor(**fields)  # type: ignore[arg-type]
 
 
 def _num_rows(stats: str | None, dv: DeletionVectorDescriptor | None) -> int | None:

@@ -1,4 +1,4 @@
-"""A restore's plan as a text for people who have to approve it."""
+"""A restore plan as Markdown, for the people who approve it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _MOST_SAMPLE = 600
 
 
 def plan_markdown(plan: RestorePlan) -> str:
-    """What is undone and by whom, files, bytes and rows, what stays; the most important things first.
+    """The plan as Markdown: undone commits and their users; files, bytes and rows; kept features and keys.
 
-    Lists are cut and say so; the whole plan is `RestorePlan.to_json`. Whatever comes from the table (names,
-    operations, values) stands in code, so that it cannot pass for a part of the text.
+    Long lists end with the number of omitted items; `RestorePlan.to_json` has the whole plan. Everything that
+    comes from the table (names, operations, values) is formatted as code, so that it cannot imitate the
+    document's own sentences.
     """
     sections = [
         _summary(plan),
@@ -40,33 +41,35 @@ def plan_markdown(plan: RestorePlan) -> str:
 
 def _summary(plan: RestorePlan) -> str:
     lines = [
-        f"Version **{plan.target_version}** ({_when(plan.target_timestamp_ms)} UTC) comes back in place of "
+        f"Version **{plan.target_version}** ({_when(plan.target_timestamp_ms)} UTC) would replace "
         f"version **{plan.version}**, as a new version.",
         "",
     ]
-    figures = plan.predicted()
+    predicted = plan.predicted()
     if plan.is_empty:
-        return "\n".join([*lines, "Nothing would change: the table is already what it was then."])
-    for verb, word in (("go", "removed"), ("come back", "added")):
-        rows = figures[f"rows_{word}"]
-        holding = "an unknown number of rows" if rows is None else counted(rows, "row")
-        files = counted(figures[f"files_{word}"] or 0, "file")
-        lines.append(f"- {files} {verb} ({size(figures[f'bytes_{word}'])}, with {holding})")
+        return "\n".join([*lines, "Nothing would change: the table already equals the target version."])
+    for word in ("removed", "added"):
+        rows = predicted[f"rows_{word}"]
+        row_count = "an unknown number of rows" if rows is None else counted(rows, "row")
+        files = counted(predicted[f"files_{word}"] or 0, "file")
+        lines.append(f"- {files} {word} ({size(predicted[f'bytes_{word}'])}, with {row_count})")
     if (diff := plan.row_diff) is None:
-        lines.append("- rows were not compared: files that go and come back may share some")
+        lines.append("- rows were not compared: removed and added files may have rows in common")
     else:
         exactly = "exactly" if diff.is_exact else "at least"
         lines.append(f"- **{exactly} {counted(diff.rows_lost, 'row')} lost**")
         lines.append(f"- **{exactly} {counted(diff.rows_returned, 'row')} returned**")
         lines.extend(f"- {_plain(note)}" for note in diff.notes)
-    lines.append("- the definition " + ("changes back" if plan.metadata_changes else "stays as it is"))
+    lines.append("- the table definition " + ("is restored" if plan.metadata_changes else "does not change"))
     return "\n".join(lines)
 
 
 def _missing(plan: RestorePlan) -> str:
     if not plan.missing:
         return ""
-    head = f"**{counted(len(plan.missing), 'file')} of version {plan.target_version} missing in the store:**"
+    head = (
+        f"**{counted(len(plan.missing), 'file')} of version {plan.target_version} missing from the store:**"
+    )
     return _listed(head, [_code(path) for path in plan.missing])
 
 
@@ -90,18 +93,18 @@ def _commits(plan: RestorePlan) -> str:
             _code(rows),
         )
         lines.append(f"| {' | '.join(cells)} |")
-    text = "\n".join(lines)
-    left = len(commits) - _MOST_COMMITS
-    return f"{text}\n\nand {left} more" if left > 0 else text
+    table = "\n".join(lines)
+    omitted = len(commits) - _MOST_COMMITS
+    return f"{table}\n\nand {omitted} more" if omitted > 0 else table
 
 
 def _changes(title: str, changes: Sequence[Change]) -> str:
     def sentence(change: Change) -> str:
         name = _code(change.name)
         if change.after is None:
-            return f"{name} disappears (was {_code(change.before or '')})"
+            return f"{name} is removed (was {_code(change.before or '')})"
         if change.before is None:
-            return f"{name} appears ({_code(change.after)})"
+            return f"{name} is added ({_code(change.after)})"
         return f"{name} changes from {_code(change.before)} to {_code(change.after)}"
 
     return _listed(f"**{title}:**", [sentence(change) for change in changes]) if changes else ""
@@ -114,12 +117,12 @@ def _kept(plan: RestorePlan) -> str:
         parts.append(f"**Table features that stay**, since readers may rely on them: {names}")
     if plan.changes.returning_features:
         names = ", ".join(_code(name) for name in plan.changes.returning_features)
-        parts.append(f"**Table features that come back**, since files of then may need them: {names}")
+        parts.append(f"**Table features that are added again**, since restored files may need them: {names}")
     if plan.changes.domains:
         names = ", ".join(_code(name) for name in plan.changes.domains)
-        parts.append(f"**Metadata domains that change back**: {names}")
+        parts.append(f"**Metadata domains that are restored**: {names}")
     if plan.kept_transactions:
-        keys = [f"{_code(key.app_id)} at {key.version}" for key in plan.kept_transactions]
+        keys = [f"{_code(key.app_id)}, version {key.version}" for key in plan.kept_transactions]
         parts.append(f"{_listed('**Idempotency keys that stay:**', keys)}\n\n{plan.transactions_note}")
     return "\n\n".join(parts)
 
@@ -135,7 +138,7 @@ def _rows(what: str, rows: Sequence[Mapping[str, Any]], total: int) -> str:
     if not rows:
         return ""
     shown = rows[:_MOST_SAMPLES]
-    # JSON on one line each starts with a brace, so no value can close the block.
+    # Every line is a JSON object and starts with a brace, so no value can close the code block.
     lines = [_cut(json.dumps(dict(row), ensure_ascii=False), _MOST_SAMPLE) for row in shown]
     return "\n".join([f"**Rows {what}, {len(shown)} of {total}:**", "", "```json", *lines, "```"])
 
@@ -148,19 +151,19 @@ def _listed(head: str, items: Iterable[str]) -> str:
     return "\n".join([head, "", *lines])
 
 
-def _code(text: str) -> str:
-    """Foreign text as inline code; it can end neither the code nor a table's cell."""
-    clean = _plain(text)
+def _code(string: str) -> str:
+    """A string from the table as inline code; it can end neither the code nor a table cell."""
+    clean = _plain(string)
     return f"`{clean}`" if clean else ""
 
 
-def _plain(text: str) -> str:
-    words = " ".join(text.split()).replace("`", "'").replace("|", "/")
+def _plain(string: str) -> str:
+    words = " ".join(string.split()).replace("`", "'").replace("|", "/")
     return _cut(words, _MOST_NAME * 3 if " " in words else _MOST_NAME)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
+def _cut(string: str, most: int) -> str:
+    return string if len(string) <= most else f"{string[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _when(timestamp_ms: int | None) -> str:

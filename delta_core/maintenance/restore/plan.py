@@ -1,4 +1,4 @@
-"""The exact difference between the table and an earlier version of it. Pure but for looking for files."""
+"""The exact difference between the newest version of a table and an earlier one. Writes nothing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from delta_core.maintenance.plan_json import plan_header
 from delta_core.maintenance.restore.changes import TableChanges, table_changes
 from delta_core.maintenance.restore.files import (
     RestoredFile,
+    files_with_changed_row_ids,
     missing_files,
-    renumbered_files,
     restored_files,
 )
 from delta_core.maintenance.restore.markdown import plan_markdown
@@ -26,7 +26,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 
 _KEYS_STAY = (
-    "These application ids stay in the table: a load that runs again under the same key changes nothing. "
+    "These application ids stay in the table. A load with the same idempotency key changes nothing. "
     "To load the rows again, use a new key."
 )
 
@@ -36,8 +36,8 @@ class LostCommit:
     """A commit whose effect would be undone.
 
     Attributes:
-        user: who the commit says made it: the writer's user name, or else DAG and task of its provenance.
-        rows: what the commit recorded about rows, by the names of its operation metrics.
+        user: the user name that the commit records, or else the DAG and task of its provenance.
+        rows: the commit's operation metrics about rows, by name.
     """
 
     version: int
@@ -61,7 +61,7 @@ class LostCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptTransaction:
-    """A `txn` key that a commit after the target version set, and that a restore leaves in the table."""
+    """A `txn` key that a commit after the target version set, and that the restore keeps."""
 
     app_id: str
     version: int
@@ -69,20 +69,20 @@ class KeptTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """What a restore would do.
+    """The changes that a restore would make.
 
     Attributes:
-        version: the version that would be left.
-        target_version: the one that would come back.
+        version: the version that would be replaced.
+        target_version: the version that would be restored.
         added, removed: files that would be added to and removed from the table.
         missing: files of the target that the store no longer has, or whose deletion vectors it no longer
             has; they are among `added`.
-        metadata_changes: True when schema, partitioning or properties would change back.
-        lost_commits: what is undone, newest first, as far as the log still tells.
-        kept_transactions: idempotency keys of what is undone; they stay, so the same loads do nothing.
-        changes: the columns and properties that change back, and the table features that do not.
-        row_diff: the exact difference in rows, when `diff_rows` was asked for it.
-        renumbered: files that stay, and whose rows get the ids back that they had.
+        metadata_changes: True when schema, partitioning or properties would change.
+        lost_commits: the undone commits that the log still has, newest first.
+        kept_transactions: idempotency keys of the undone commits. They stay, so the same loads do nothing.
+        changes: the columns and properties that would be restored, and the table features that stay.
+        row_diff: the exact difference in rows from `diff_rows`; None when rows were not compared.
+        renumbered: files that stay and whose rows get their earlier row ids again.
     """
 
     table_id: str
@@ -103,17 +103,17 @@ class RestorePlan:
 
     @property
     def is_empty(self) -> bool:
-        """True when the table is already what it was."""
+        """True when the table already equals the target version."""
         files = self.added or self.removed or self.renumbered
         return not (files or self.metadata_changes or self.changes.beyond_metadata)
 
     @property
     def transactions_note(self) -> str | None:
-        """What the kept keys mean for a reload; None when there are none."""
+        """A note on the effect of the kept keys on later loads; None without kept keys."""
         return _KEYS_STAY if self.kept_transactions else None
 
     def predicted(self) -> dict[str, int | None]:
-        """The plan in figures; rows are None when a file has no row count."""
+        """The metrics of the plan; a row metric is null when the log records no row count for a file."""
         return {
             "files_added": len(self.added),
             "files_removed": len(self.removed),
@@ -151,7 +151,7 @@ class RestorePlan:
         }
 
     def to_markdown(self) -> str:
-        """The plan as a text for whoever has to approve it; its length is bounded. See `plan_markdown`."""
+        """The plan as Markdown of bounded length, for the people who approve it. See `plan_markdown`."""
         return plan_markdown(self)
 
 
@@ -165,26 +165,26 @@ def plan_restore(
 ) -> RestorePlan:
     """Compare the snapshot with an earlier (or later) version of its table.
 
-    Files are told apart by path and deletion vector: one whose deleted rows differ goes and comes back.
-    Requests: loading the other version, one for each commit between, and one for each file and file of
-    deletion vectors that would come back (a single listing when there are many).
+    Files are identified by path and deletion vector. A file whose deletion vectors differ is both removed and
+    added. Requests: those of loading the other version, one for each commit in between, and one for each
+    data file and deletion vector file that would be added (a single listing for many files).
 
     Args:
-        snapshot: the version to leave, normally the newest.
-        version: the version to bring back.
-        timestamp_ms: or the time, in epoch milliseconds, whose version to bring back.
-        allowed_roots: where absolute paths of the log may lead, for a shallow clone; files anywhere else
-            count as missing.
-        clock: where time comes from.
+        snapshot: the version to replace, normally the newest.
+        version: the version to restore.
+        timestamp_ms: the time of the version to restore, in epoch milliseconds, instead of `version`.
+        allowed_roots: the roots that absolute paths in the log may lead to, for a shallow clone; files
+            outside them count as missing.
+        clock: source of the current time.
 
     Raises:
-        RestoreError: not exactly one of version and timestamp.
+        RestoreError: neither or both of version and timestamp are given.
         VersionNotFoundError: the version is not, or no longer, in the log.
-        UnsupportedTableFeatureError: either version cannot be read.
+        UnsupportedTableFeatureError: one of the versions cannot be read.
     """
     if (version is None) == (timestamp_ms is None):
         raise RestoreError(
-            "a restore needs a version or a timestamp, and not both", fix="give exactly one of the two"
+            "A restore needs either a version or a timestamp.", fix="Pass exactly one of the two."
         )
     snapshot.require_readable(operation="restore the table", through_scan=True)
     target = Snapshot.load(snapshot.store, version=version, timestamp_ms=timestamp_ms, clock=clock)
@@ -205,7 +205,7 @@ def plan_restore(
         lost_commits=_lost_commits(snapshot, target.version),
         kept_transactions=_kept_transactions(snapshot, target),
         changes=table_changes(snapshot, target),
-        renumbered=renumbered_files(before, after),
+        renumbered=files_with_changed_row_ids(before, after),
     )
 
 
@@ -248,13 +248,13 @@ def _user(info: CommitInfo) -> str | None:
 
 
 def _row_metrics(metrics: Mapping[str, Any]) -> dict[str, int]:
-    """The metrics that count rows and are not zero; writers give numbers as texts."""
-    found = {}
+    """The metrics that count rows and are not zero; writers record numbers as strings."""
+    counts = {}
     for name, value in metrics.items():
-        text = str(value)
-        if "row" in name.casefold() and text.isascii() and text.isdigit() and int(text):
-            found[name] = int(text)
-    return found
+        string = str(value)
+        if "row" in name.casefold() and string.isascii() and string.isdigit() and int(string):
+            counts[name] = int(string)
+    return counts
 
 
 def _kept_transactions(snapshot: Snapshot, target: Snapshot) -> tuple[KeptTransaction, ...]:

@@ -1,4 +1,4 @@
-"""What a comparison of rows found, as a value."""
+"""The result of a comparison of rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class RowDiff:
     """The difference in rows that a restore would make, as a multiset.
 
     Attributes:
-        rows_lost: rows that the table has now and would not have.
-        rows_returned: rows that it does not have now and would have.
-        rows_kept: rows that stand in files of both sides; those of shared files are not among them.
-        sample_lost, sample_returned: some of them, each a JSON object of bounded size.
-        only_now, only_then: columns that the other version lacks; their values there count as null.
-        apart: columns whose two types have no common one: all their values differ.
-        unreadable: files that could not be read and whose rows do not count.
+        rows_lost: number of rows that the table has and the restore would remove.
+        rows_returned: number of rows that the table does not have and the restore would add.
+        rows_kept: number of rows that are in removed and in added files; files that stay are not counted.
+        sample_lost, sample_returned: some lost and returned rows, each a JSON object of bounded size.
+        only_in_snapshot, only_in_target: columns that the other version lacks; its values count as null.
+        incompatible: columns whose types have no common type, so that all values differ.
+        unreadable: files that could not be read; their rows are not counted.
     """
 
     rows_lost: int
@@ -26,34 +26,40 @@ class RowDiff:
     rows_kept: int = 0
     sample_lost: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     sample_returned: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
-    only_now: tuple[str, ...] = ()
-    only_then: tuple[str, ...] = ()
-    apart: tuple[str, ...] = ()
+    only_in_snapshot: tuple[str, ...] = ()
+    only_in_target: tuple[str, ...] = ()
+    incompatible: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
     @property
     def is_exact(self) -> bool:
-        """False when files could not be read, so that there may be more differences."""
+        """False when files could not be read, so that more rows may differ."""
         return not self.unreadable
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the figures must know, in sentences."""
+        """Sentences that explain the row counts."""
         notes = []
-        if self.only_now:
-            notes.append(f"The target lacks {_names(self.only_now)}; rows are compared as if null there.")
-        if self.only_then:
-            notes.append(f"The table lacks {_names(self.only_then)}; rows are compared as if null there.")
-        if self.apart:
-            notes.append(f"The type of {_names(self.apart)} changed: every row with a value there differs.")
+        if self.only_in_snapshot:
+            notes.append(
+                f"The target version lacks {_names(self.only_in_snapshot)}. They are compared as null."
+            )
+        if self.only_in_target:
+            notes.append(
+                f"The newest version lacks {_names(self.only_in_target)}. They are compared as null."
+            )
+        if self.incompatible:
+            notes.append(
+                f"The type of {_names(self.incompatible)} changed. Every row with a value in it differs."
+            )
         if self.unreadable:
             count = len(self.unreadable)
-            what = (
+            unread = (
                 "1 file could not be read and is"
                 if count == 1
                 else f"{count} files could not be read and are"
             )
-            notes.append(f"{what} not counted, such as {self.unreadable[0]}.")
+            notes.append(f"{unread} not counted, such as {self.unreadable[0]}.")
         return tuple(notes)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Which rows of two multisets have no partner in the other: by 128-bit hashes, in bounded memory.
+"""Multiset difference of rows in both directions, by 128-bit hashes, in bounded memory.
 
-A row is known by two 64-bit hashes under seeds that each comparison draws anew, so neither chance nor intent
-makes two different rows pass for one. Only hashes and places are kept: 24 bytes a row, in memory for as many
-rows as fit the limit, and otherwise in a temporary folder, split by hash so that each part fits.
+A row is identified by two 64-bit hashes with random seeds for each comparison, so different rows do not
+collide by chance or on purpose. Only hashes and places are stored, 24 bytes for each row. They are in memory
+up to the limit, and otherwise in a temporary directory, partitioned by hash so that each partition fits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow as pa
 from delta_core.maintenance.verify.row_hash import hash_rows
 
 DEFAULT_ROWS_IN_MEMORY: Final = 4_000_000
-"""About 100 MB of hashes, and as much again while they are sorted."""
+"""About 100 MB of hashes, and the same amount while they are sorted."""
 
 _MOST_PARTS = 256
 _ENTRY = np.dtype([("low", "<u8"), ("high", "<u8"), ("file", "<u4"), ("row", "<u4")])
@@ -32,24 +32,25 @@ Entries = npt.NDArray[np.void]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmatched:
-    """Rows of one side without a partner: how many, and the places (file, row) of the first few."""
+    """The rows of one side without a match: their number, and the places (file, row) of the first few."""
 
     rows: int
     places: tuple[tuple[int, int], ...]
 
 
 class RowMatcher:
-    """Collects two sides and compares them; a context manager, since it may keep files.
+    """Collects the rows of two sides and compares them; a context manager, since it may write files.
 
     Args:
-        expected_rows: of both sides together; decides how many parts there are, not what is right.
-        rows_in_memory: about so many rows are compared at once.
+        expected_rows: estimated rows of both sides together. It decides the number of partitions and does not
+            affect the result.
+        rows_in_memory: approximate number of rows that are compared at once.
     """
 
     def __init__(self, *, expected_rows: int, rows_in_memory: int = DEFAULT_ROWS_IN_MEMORY) -> None:
         self._parts = min(_MOST_PARTS, max(1, -(-expected_rows // rows_in_memory)))
         self._seeds = (secrets.randbits(64), secrets.randbits(64))
-        self._kept: tuple[list[Entries], list[Entries]] = ([], [])
+        self._collected: tuple[list[Entries], list[Entries]] = ([], [])
         self._folder = Path(tempfile.mkdtemp(prefix="deltaward-diff-")) if self._parts > 1 else None
 
     def __enter__(self) -> RowMatcher:
@@ -62,13 +63,13 @@ class RowMatcher:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def add(self, side: int, columns: Sequence[pa.Array], *, rows: int, file: int, first_row: int) -> None:
-        """Take rows of a side (0 or 1).
+        """Add rows to a side (0 or 1).
 
         Args:
             columns: the compared columns, in the same order and of the same types on both sides.
-            rows: how many rows these are.
+            rows: the number of rows.
             file: number of their file within the side.
-            first_row: number of the first of them within the file.
+            first_row: number of the first row within the file.
         """
         entries = np.empty(rows, dtype=_ENTRY)
         entries["low"] = hash_rows(columns, rows, seed=self._seeds[0])
@@ -76,7 +77,7 @@ class RowMatcher:
         entries["file"] = file
         entries["row"] = np.arange(first_row, first_row + rows, dtype=np.uint32)
         if self._folder is None:
-            self._kept[side].append(entries)
+            self._collected[side].append(entries)
             return
         parts = entries["low"] % np.uint64(self._parts)
         for part in np.unique(parts).tolist():
@@ -86,40 +87,40 @@ class RowMatcher:
     def compare(
         self, *, left_out: tuple[frozenset[int], frozenset[int]], most_places: int
     ) -> tuple[Unmatched, Unmatched]:
-        """The rows of each side that the other does not have as often.
+        """The rows that each side has more often than the other.
 
         Args:
-            left_out: numbers of files, of each side, whose rows do not count.
-            most_places: how many places to give of each side; those first by file and row.
+            left_out: for each side, numbers of files whose rows are ignored.
+            most_places: the most places to return for each side, ordered by file and row.
         """
         counts = [0, 0]
         places: list[list[tuple[int, int]]] = [[], []]
-        for ours, theirs in self._parted():
-            pair = (_without(ours, left_out[0]), _without(theirs, left_out[1]))
+        for first, second in self._partitions():
+            pair = (_without(first, left_out[0]), _without(second, left_out[1]))
             for side in (0, 1):
-                alone = _alone(pair[side], pair[1 - side])
-                counts[side] += len(alone)
-                places[side] = sorted([*places[side], *_first(alone, most_places)])[:most_places]
+                unmatched = _unmatched(pair[side], pair[1 - side])
+                counts[side] += len(unmatched)
+                places[side] = sorted([*places[side], *_first(unmatched, most_places)])[:most_places]
         return (
             Unmatched(rows=counts[0], places=tuple(places[0])),
             Unmatched(rows=counts[1], places=tuple(places[1])),
         )
 
-    def _parted(self) -> Iterator[tuple[Entries, Entries]]:
+    def _partitions(self) -> Iterator[tuple[Entries, Entries]]:
         if self._folder is None:
-            yield _joined(self._kept[0]), _joined(self._kept[1])
+            yield _joined(self._collected[0]), _joined(self._collected[1])
             return
         for part in range(self._parts):
             paths = [self._folder / f"{side}-{part}" for side in (0, 1)]
-            ours, theirs = (
+            first, second = (
                 np.fromfile(path, dtype=_ENTRY) if path.exists() else np.empty(0, dtype=_ENTRY)
                 for path in paths
             )
-            yield ours, theirs
+            yield first, second
 
 
-def _alone(ours: Entries, theirs: Entries) -> Entries:
-    """Of each distinct row the last so many that the other side has fewer of it."""
+def _unmatched(ours: Entries, theirs: Entries) -> Entries:
+    """For each distinct row, the surplus over the other side: the last occurrences in order."""
     if not len(ours) or not len(theirs):
         return ours
     low = np.concatenate([ours["low"], theirs["low"]])
@@ -130,11 +131,11 @@ def _alone(ours: Entries, theirs: Entries) -> Entries:
     begins[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
     group = np.cumsum(begins) - 1
     mine = order < len(ours)
-    partners = np.bincount(group[~mine], minlength=int(group[-1]) + 1)
-    # The sort is stable and ours come first, so a row's rank is its place among its equals of this side.
+    matches = np.bincount(group[~mine], minlength=int(group[-1]) + 1)
+    # The sort is stable and `ours` comes first, so the rank is the row's position among equal rows of `ours`.
     rank = np.arange(len(order)) - np.flatnonzero(begins)[group]
-    alone: Entries = ours[order[mine & (rank >= partners[group])]]
-    return alone
+    surplus: Entries = ours[order[mine & (rank >= matches[group])]]
+    return surplus
 
 
 def _first(entries: Entries, count: int) -> list[tuple[int, int]]:

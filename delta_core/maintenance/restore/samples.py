@@ -1,4 +1,4 @@
-"""Rows as small JSON objects, to be shown to people."""
+"""Rows as small JSON objects, for display."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 MOST_COLUMNS: Final = 30
-"""Of a wider row the first so many columns are shown."""
+"""The most columns of a row that are shown; the first ones."""
 
 MOST_CHARACTERS: Final = 120
-"""A longer value is cut, and says so by an ellipsis."""
+"""The most characters of a value; a longer value is cut and ends with an ellipsis."""
 
 
 def sample_row(batch: pa.RecordBatch, row: int) -> dict[str, Any]:
-    """One row as a JSON object of bounded size; columns that are left out are counted under the key `...`."""
+    """One row as a JSON object of bounded size; the key `...` has the number of omitted columns."""
     names = batch.schema.names
     shown = {
         name: bounded(batch.column(index)[row].as_py()) for index, name in enumerate(names[:MOST_COLUMNS])
@@ -29,18 +29,22 @@ def sample_row(batch: pa.RecordBatch, row: int) -> dict[str, Any]:
 
 
 def bounded(value: Any) -> Any:
-    """The value as JSON: numbers and short texts as they are, everything else as a text that is cut."""
+    """The value for JSON: numbers and short strings unchanged, other values as a bounded string."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    text = value if isinstance(value, str) else _string(value)
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+    string = value if isinstance(value, str) else _string(value)
+    return (
+        string
+        if len(string) <= MOST_CHARACTERS
+        else f"{string[: MOST_CHARACTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+    )
 
 
 def _string(value: Any) -> str:
     if isinstance(value, bytes):
-        # What is cut off anyway need not be written out.
+        # Bytes beyond the limit would be cut anyway.
         return f"0x{value[:MOST_CHARACTERS].hex()}"
     if isinstance(value, dt.date | dt.datetime):
         return value.isoformat()

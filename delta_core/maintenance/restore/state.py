@@ -1,9 +1,9 @@
-"""What a table is besides its rows, after an earlier version has come back.
+"""The table definition and the metadata domains after a restore.
 
-Schema, partitioning, properties and metadata domains go back. What records numbers that were given out goes
-forward, for a number that is given twice names two things: ids of columns and of rows, values of identity
-columns, the versions and times since which something holds. The protocol never goes down, since a reader may
-rely on it and files of other versions need it (PROTOCOL.md, "Protocol Evolution").
+Schema, partitioning, properties and metadata domains are restored. High-water marks are not restored, since a
+number that is assigned twice would identify two objects: column ids, row ids, values of identity columns, and
+the versions and times since which a property holds. The protocol is never downgraded, since readers may rely
+on it and files of other versions need it (PROTOCOL.md, "Protocol Evolution").
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from delta_core.transaction.in_commit_time import settled_provenance
 
 
 def restored_protocol(snapshot: Snapshot, target: Snapshot) -> Protocol:
-    """The present protocol; with what the target supports besides, where a feature was dropped since."""
+    """The present protocol, with the target's features that were dropped since."""
     return merged(snapshot.protocol, target.protocol)
 
 
 def restored_metadata(snapshot: Snapshot, target: Snapshot) -> Metadata:
-    """The target's metadata under the table's present identity, with the records that cannot be undone."""
+    """The target's metadata with the table's present id and the present high-water marks."""
     restored = replace(
         target.metadata,
         id=snapshot.metadata.id,
@@ -37,7 +37,7 @@ def restored_metadata(snapshot: Snapshot, target: Snapshot) -> Metadata:
 
 
 def restored_domains(snapshot: Snapshot, target: Snapshot) -> tuple[DomainMetadata, ...]:
-    """The domains that change: those of the target, and tombstones of those that came since."""
+    """The domains that change: those of the target, and removals of domains that were added since."""
     return tuple(domain_changes(snapshot.domain_metadata, target.domain_metadata))
 
 
@@ -45,5 +45,5 @@ def _schema(snapshot: Snapshot, target: Snapshot) -> str:
     schema = keep_high_water_marks(target.schema, snapshot.schema)
     if schema == target.schema:
         return target.metadata.schema_string
-    # The same schema in other words would be a change of the metadata, which conflicts with everything.
+    # An equal schema with other JSON text would change the metadata, which conflicts with every commit.
     return snapshot.metadata.schema_string if schema == snapshot.schema else schema_to_json(schema)

@@ -1,1 +1,1 @@
-"""What every verb shares that writes the rows of data files again without changing any."""
+"""Shared code of the operations that rewrite data files without changing rows."""

@@ -1,4 +1,4 @@
-"""What the data files of a table look like in memory and on disk."""
+"""The layout of a table's data files, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ _DICTIONARY_BYTES_PER_VALUE = 8.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """What one file shows about the columns, by the names that new files have for them.
+    """Encodings of columns, derived from the footer of one file. Columns have the names of new files.
 
     Attributes:
-        low_cardinality: string columns read and written as dictionaries, so that no text is copied.
-        dictionary: columns for which the writer should try a dictionary; trying costs time.
+        low_cardinality: string columns that are read and written as dictionaries, so that no string is
+            copied.
+        dictionary: columns for which the writer tries a dictionary. An attempt costs time.
     """
 
     low_cardinality: tuple[str, ...]
@@ -48,7 +49,7 @@ class Encoding:
 
     @classmethod
     def from_json(cls, document: JsonObject) -> Encoding:
-        """What `to_json` wrote."""
+        """The encoding that `to_json` wrote."""
         return cls(
             low_cardinality=tuple(document["low_cardinality"]), dictionary=tuple(document["dictionary"])
         )
@@ -56,17 +57,18 @@ class Encoding:
 
 @dataclass(frozen=True, kw_only=True)
 class FileLayout:
-    """Everything about a table that reading and writing its files needs, on any worker.
+    """The properties of a table that are needed to read and write its files, on any worker.
 
-    Files are what the physical step of the write plan says: rows that are only moved enter there, and are
-    neither checked nor filled again. All names here are those of files.
+    The physical step of the write plan defines the columns of files. Rewritten rows go directly to this step:
+    they are not checked again, and defaults are not filled in again. All names are physical names.
 
     Attributes:
         store: the table's store.
-        plan: the table's, as new files are laid out.
-        source: as the old files are; another one only where the rewriting changes how files are laid out.
+        plan: the write plan for new files.
+        source: the write plan that the old files follow. Differs from `plan` only when the rewriting changes
+            the layout of files.
         compression: the Parquet codec of new files.
-        access: where besides the table the old files, and their vectors, may be.
+        access: the roots outside the table that old files and their deletion vectors may be in.
     """
 
     store: LogStore
@@ -90,12 +92,12 @@ class FileLayout:
 
     @cached_property
     def physical(self) -> PhysicalStep:
-        """What files of the table hold."""
+        """The physical step of the write plan, which defines the columns of files."""
         return PhysicalStep(self.plan, keep_row_ids=True)
 
     @cached_property
     def partition_columns(self) -> tuple[str, ...]:
-        """What the partition columns are called in the log."""
+        """The physical names of the partition columns, as in the log."""
         return tuple(self.physical.partition_name(name) for name in self.plan.partition_columns)
 
     def directory(self, partition_values: Mapping[str, str | None]) -> str:
@@ -103,24 +105,24 @@ class FileLayout:
         return "/".join(hive_directory(name, partition_values[name]) for name in self.partition_columns)
 
     def fields(self) -> dict[str, StructField]:
-        """The table's fields that files hold, by their names there; without the hidden ones."""
+        """The table's fields that files contain, by physical name; without hidden columns."""
         needed = self.physical.columns_needed
         mapping = self.plan.mapping
         return {mapping.physical_name(field): field for field in self.plan.schema if field.name in needed}
 
     def source_fields(self) -> dict[str, StructField]:
-        """The same fields as old files hold them, by their names in new ones."""
+        """The same fields as in the old files, by their physical names in new files."""
         if self.source is self.plan:
             return self.fields()
-        found = {field.name: field for field in self.source.schema}
-        return {name: found[field.name] for name, field in self.fields().items()}
+        source_by_name = {field.name: field for field in self.source.schema}
+        return {name: source_by_name[field.name] for name, field in self.fields().items()}
 
     def leaves(self) -> list[StatsLeaf]:
-        """The columns that get statistics, those by which the table is clustered in any case."""
+        """The columns with statistics; always includes the clustering columns."""
         return self.physical.leaves(self.plan.properties)
 
     def file_schema(self, encoding: Encoding) -> pa.Schema:
-        """What a new file's columns are in memory; nullable, since older files may lack a column."""
+        """The in-memory schema of a new file; all columns are nullable, since old files may lack some."""
         fields = []
         for item in self.physical.file_schema:
             if item.name in encoding.low_cardinality and pa.types.is_string(item.type):
@@ -129,9 +131,9 @@ class FileLayout:
         return pa.schema(fields)
 
     def encoding_of(self, path: str) -> Encoding:
-        """What a file's footer shows about the columns; `path` is as in the log.
+        """The encoding of a file, from its footer; `path` is as in the log.
 
-        Nothing, where new files have other names for them.
+        Empty when the rewriting changes the layout, since columns may then have other names in new files.
         """
         if self.source is not self.plan:
             return Encoding(low_cardinality=(), dictionary=())
@@ -148,22 +150,22 @@ class FileLayout:
                     continue
                 name = names.get(chunk.path_in_schema, chunk.path_in_schema)
                 dictionary.append(name)
-                # A column may have another's name in some file, where columns go by id.
+                # With column mapping by id, another column may have this name in some other file.
                 if by_name and name in strings and per_value < _LOW_CARDINALITY_BYTES_PER_VALUE:
                     low.append(name)
         if self.physical.keeps_row_ids and self.plan.row_tracking is not None:
-            # Rows that are moved together came together, mostly.
+            # Rows that are rewritten together mostly have the same few row commit versions.
             dictionary.append(self.plan.row_tracking.row_commit_version_column)
         return Encoding(low_cardinality=tuple(low), dictionary=tuple(dict.fromkeys(dictionary)))
 
     def _names_by_column(self, footer: pq.FileMetaData) -> dict[str, str]:
-        """What columns are called in new files, by their name in a file, where that can differ."""
+        """The columns' names in new files by their names in one file; empty when the names cannot differ."""
         mapping = self.plan.mapping
         if mapping.mode is not ColumnMappingMode.ID:
             return {}
         in_file = mapping.in_file(footer.schema.to_arrow_schema())
-        found = {name: in_file.column(field) for name, field in self.fields().items()}
-        return {column.name: name for name, column in found.items() if column is not None}
+        columns = {name: in_file.column(field) for name, field in self.fields().items()}
+        return {column.name: name for name, column in columns.items() if column is not None}
 
 
 def layout_fields(
@@ -173,19 +175,19 @@ def layout_fields(
     compression: Compression | None = None,
     definition: Metadata | None = None,
 ) -> dict[str, Any]:
-    """The fields of a task from which `FileLayout.from_task` makes the layout again.
+    """The fields of a task from which `FileLayout.from_task` creates the layout.
 
-    Stores go by their URIs, and never with what opens them: see `delta_core/storage/task_stores.py`.
+    Tasks contain the URIs of stores and never credentials: see `delta_core/storage/task_stores.py`.
 
     Args:
-        snapshot: of the table.
-        access: where besides the table its files may be.
-        compression: the codec of new files; that of the table when None.
-        definition: what the table's metadata becomes in the commit of the new files; None leaves it.
+        snapshot: a version of the table.
+        access: the roots outside the table that its files may be in.
+        compression: the codec of new files; the table's codec when None.
+        definition: the table's new metadata, if the commit of the new files changes it.
 
     Raises:
-        InvalidTableError: what the table says of its rows contradicts itself.
-        ConfigurationError, InvalidTablePropertyError: no such codec.
+        InvalidTableError: the table's metadata about its rows is contradictory.
+        ConfigurationError, InvalidTablePropertyError: the codec is unknown.
     """
     source = plan_of(snapshot)
     plan = source

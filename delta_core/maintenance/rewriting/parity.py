@@ -1,7 +1,7 @@
-"""A parity of a file's bytes, taken while the file is written, so that a later look finds what changed in it.
+"""A parity of a file's bytes, computed while the file is written, so that a later check detects changes.
 
-The exclusive or of the file's 64-bit little-endian words. It costs about three hundredths of a compaction,
-and finds every change within eight bytes. It finds accidents, not forgeries.
+The parity is the exclusive or of the file's 64-bit little-endian words. It takes about 3% of the time of a
+compaction and detects every change within eight bytes. It detects accidents, not deliberate changes.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ import numpy as np
 import pyarrow as pa
 
 TAG: Final = "deltaward.parity64"
-"""The tag of an `add` action that has the parity, in sixteen hexadecimal digits."""
+"""The tag of an `add` action with the parity, as sixteen hexadecimal digits."""
 
 _MASK = (1 << 64) - 1
 _PIECE_BYTES = 8 << 20
 
 
 class Parity:
-    """Of the bytes of a file, given in order, in pieces of any length."""
+    """Computes the parity of a file's bytes, passed in order, in pieces of any length."""
 
     def __init__(self) -> None:
         self._parity = 0
         self.size_bytes = 0
 
     def update(self, data: bytes | memoryview) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
         view = memoryview(data).cast("B")
-        # Words are counted from where the piece begins in memory, which is where they are read fast. In the
-        # file they begin elsewhere: there each is the same word, rotated.
+        # The words are aligned to the beginning of the piece in memory, where reading is fast. Relative to
+        # words aligned to the beginning of the file, their exclusive or is rotated.
         whole = len(view) // 8 * 8
-        own = int(np.bitwise_xor.reduce(np.frombuffer(view[:whole], dtype="<u8"))) if whole else 0
-        own ^= int.from_bytes(view[whole:], "little")
+        piece = int(np.bitwise_xor.reduce(np.frombuffer(view[:whole], dtype="<u8"))) if whole else 0
+        piece ^= int.from_bytes(view[whole:], "little")
         bits = 8 * (self.size_bytes % 8)
-        self._parity ^= (own << bits | own >> (64 - bits)) & _MASK
+        self._parity ^= (piece << bits | piece >> (64 - bits)) & _MASK
         self.size_bytes += len(view)
 
     def hex(self) -> str:
@@ -45,7 +45,7 @@ class Parity:
 
 
 class ParityOutput(io.RawIOBase):
-    """Passes on what is written, and keeps its parity."""
+    """Writes to another file and computes the parity of the written bytes."""
 
     def __init__(self, sink: pa.NativeFile) -> None:
         super().__init__()
@@ -53,15 +53,15 @@ class ParityOutput(io.RawIOBase):
         self.parity = Parity()
 
     def writable(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """The number of written bytes."""
         return self.parity.size_bytes
 
     def write(self, data: Any) -> int:
-        """Pass the bytes on; how many there were."""
+        """Write the bytes; returns their number."""
         self.parity.update(data)
         self._sink.write(data)
         return len(data)
@@ -69,12 +69,12 @@ class ParityOutput(io.RawIOBase):
 
 def parity_of(source: pa.NativeFile) -> str:
     """The parity of all bytes of an open file."""
-    found = Parity()
+    parity = Parity()
     while data := source.read(_PIECE_BYTES):
-        found.update(data)
-    return found.hex()
+        parity.update(data)
+    return parity.hex()
 
 
 def recorded_parity(tags: Mapping[str, str | None] | Iterable[tuple[str, str | None]] | None) -> str | None:
-    """The parity that an `add` action's tags have, if any."""
+    """The parity in the tags of an `add` action; None without such a tag."""
     return dict(tags or ()).get(TAG)

@@ -1,4 +1,4 @@
-"""The files that a plan rewrites: are they still there, what is kept of them, and unneeded new files."""
+"""The files that a plan rewrites: checks that they are live, and deletes new files of a failed rewrite."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFile:
-    """A file to be rewritten; `path` is as in the log."""
+    """A file to rewrite; `path` is as in the log."""
 
     path: str
     size_bytes: int
@@ -33,50 +33,51 @@ def require_same_table(latest: Snapshot, table_id: str) -> None:
     """Check that a plan is for this table.
 
     Raises:
-        MaintenanceError: it is for another one.
+        MaintenanceError: the plan is for another table.
     """
     if latest.metadata.id != table_id:
         raise MaintenanceError(
-            "the plan is for another table",
-            cause=f"it names the table id {table_id}, the table there has {latest.metadata.id}",
-            fix="plan again",
+            "The plan is for another table.",
+            cause=f"The plan has the table id {table_id}, but the table has {latest.metadata.id}.",
+            fix="Make a new plan for this table.",
         )
 
 
 def still_live(latest: Snapshot, planned: Mapping[str, int], *, planned_version: int) -> pa.Table:
-    """The planned files' rows in the newest version, without statistics.
+    """The planned files as in the newest version, one row per file, without statistics.
 
-    Rows of them that were deleted since have a deletion vector here, and are left out as any others are.
+    The rows contain the newest deletion vectors, so rows that were deleted after the plan are left out too.
 
     Args:
         latest: the newest version.
         planned: sizes by path, as in the log.
-        planned_version: the version that the plan was made from, for messages.
+        planned_version: the version that the plan was made from, for error messages.
 
     Raises:
-        ConcurrentDeleteDeleteError: a file is gone or another one has its name.
+        ConcurrentDeleteDeleteError: a file is no longer live, or another file has its path.
     """
     columns = ["path", "partition_values", "size_bytes", "tags", "deletion_vector", "clustering_provider"]
     files = latest.files.to_table([*columns, "base_row_id", "default_row_commit_version"])
-    found = files.filter(pc.is_in(files["path"], value_set=pa.array(list(planned), pa.string())))
-    sizes = dict(zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True))
-    gone = [path for path, size in planned.items() if sizes.get(path) != size]
-    if gone:
+    live = files.filter(pc.is_in(files["path"], value_set=pa.array(list(planned), pa.string())))
+    sizes = dict(zip(live["path"].to_pylist(), live["size_bytes"].to_pylist(), strict=True))
+    missing = [path for path, size in planned.items() if sizes.get(path) != size]
+    if missing:
         raise ConcurrentDeleteDeleteError(
-            f"{len(gone)} of {len(planned)} planned files are no longer in the table, such as {gone[0]!r}",
-            cause=f"a commit between version {planned_version} and {latest.version} removed or replaced them",
-            fix="plan again from the newest version",
+            f"{len(missing)} of {len(planned)} planned files are no longer in the table, "
+            f"such as {missing[0]!r}.",
+            cause=f"A commit between versions {planned_version} and {latest.version} removed them.",
+            fix="Make a new plan from the newest version.",
         )
-    return found
+    return live
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptOfFile:
-    """What the log says of a file besides its rows, that new files with these rows keep.
+class InheritedFields:
+    """The fields of an `add` action that a new file with the same rows inherits.
 
     Attributes:
-        tags: of the `add` action.
-        clustering_provider: who clustered it.
+        tags: `tags` of the `add` action.
+        clustering_provider: `clusteringProvider` of the `add` action.
     """
 
     tags: Mapping[str, str | None]
@@ -85,30 +86,30 @@ class KeptOfFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSources:
-    """The planned files as the log has them, by the path that the log has.
+    """The planned files as in the log, by their path in the log.
 
     Attributes:
-        files: to read.
-        kept: what new files keep of them.
+        files: the files to read.
+        inherited: the fields that new files inherit from each file.
     """
 
     files: Mapping[str, SourceFile]
-    kept: Mapping[str, KeptOfFile]
+    inherited: Mapping[str, InheritedFields]
 
     @classmethod
-    def of(cls, found: pa.Table, *, store: LogStore, access: DataAccess = TABLE_ONLY) -> LiveSources:
-        """From what `still_live` returned, once it is certain that all of it may be read.
+    def of(cls, live: pa.Table, *, store: LogStore, access: DataAccess = TABLE_ONLY) -> LiveSources:
+        """The files that `still_live` returned, after a check that all of them may be read.
 
         Args:
-            found: the files.
-            store: the table's.
-            access: where besides the table they, and their vectors, may be.
+            live: the result of `still_live`.
+            store: the table's store.
+            access: the roots outside the table that the files and their deletion vectors may be in.
 
         Raises:
-            PathEscapeError: one is elsewhere.
+            PathEscapeError: a file is neither in the table nor below an allowed root.
         """
-        files, kept = {}, {}
-        for row in found.to_pylist():
+        files, inherited = {}, {}
+        for row in live.to_pylist():
             stored = row["deletion_vector"]
             dv = None
             if stored is not None and stored["storage_type"] is not None:
@@ -122,19 +123,19 @@ class LiveSources:
                 base_row_id=row["base_row_id"],
                 default_row_commit_version=row["default_row_commit_version"],
             )
-            kept[row["path"]] = KeptOfFile(
+            inherited[row["path"]] = InheritedFields(
                 tags=dict(row["tags"] or ()), clustering_provider=row["clustering_provider"]
             )
-        return cls(files=files, kept=kept)
+        return cls(files=files, inherited=inherited)
 
     @property
     def num_deletion_vectors(self) -> int:
-        """How many of the files have one."""
+        """The number of files with a deletion vector."""
         return sum(file.deletion_vector is not None for file in self.files.values())
 
     @property
     def num_deleted_rows(self) -> int:
-        """How many rows their vectors name."""
+        """The number of rows that the files' deletion vectors mark as deleted."""
         dvs = [file.deletion_vector for file in self.files.values()]
         return sum(dv.cardinality for dv in dvs if dv is not None)
 
@@ -142,24 +143,25 @@ class LiveSources:
         """The files to read, in the order of the plan."""
         return [self.files[file.path] for file in files]
 
-    def common(self, files: Sequence[PlannedFile]) -> KeptOfFile:
-        """What all of some files agree on: a file with the rows of all of them keeps that."""
-        first, *others = [self.kept[file.path] for file in files]
+    def common(self, files: Sequence[PlannedFile]) -> InheritedFields:
+        """The tags and the provider that all of some files share, which their merged file inherits."""
+        first, *others = [self.inherited[file.path] for file in files]
         tags = {
             key: value
             for key, value in first.tags.items()
             if all(key in other.tags and other.tags[key] == value for other in others)
         }
-        alike = all(other.clustering_provider == first.clustering_provider for other in others)
-        return KeptOfFile(tags=tags, clustering_provider=first.clustering_provider if alike else None)
+        shared = all(other.clustering_provider == first.clustering_provider for other in others)
+        return InheritedFields(tags=tags, clustering_provider=first.clustering_provider if shared else None)
 
 
 def delete_unused(store: LogStore, results: Iterable[JsonObject]) -> None:
-    """Delete finished files of a rewriting that failed: no commit was tried, so none names them."""
+    """Delete the new files of a rewrite that was not committed, so that no commit refers to them."""
     for result in results:
         try:
             store.delete(resolve_data_path(result["path"], root_uri=store.uri))
         except DeltaError as error:
             _LOGGER.warning(
-                "a rewritten file stays until vacuum", extra={"path": result["path"], "why": str(error)}
+                "An unused new file could not be deleted; vacuum will delete it.",
+                extra={"path": result["path"], "why": str(error)},
             )

@@ -1,4 +1,4 @@
-"""Which live files a job may open: all but those that a shallow clone shares with a source out of reach."""
+"""Selects the live files that a job may open: files in the table and files below allowed roots."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _ABSOLUTE = r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"
 
 
 def reachable(paths: pa.ChunkedArray, store: LogStore, access: DataAccess) -> npt.NDArray[np.bool_]:
-    """For each path of the log whether its file is in the table or below an allowed root.
+    """For each path: True when its file is in the table or below an allowed root.
 
     Args:
         paths: as in the log.
-        store: the table's.
+        store: the table's store.
         access: the allowed roots.
 
     Cost: no request.
     """
-    found: npt.NDArray[np.bool_] = np.ones(len(paths), dtype=np.bool_)
+    allowed: npt.NDArray[np.bool_] = np.ones(len(paths), dtype=np.bool_)
     absolute: Any = pc.match_substring_regex(paths, _ABSOLUTE)
     for index in np.flatnonzero(absolute.to_numpy()):
         try:
             access.locate(paths[int(index)].as_py(), store=store)
         except PathEscapeError:
-            found[index] = False
-    return found
+            allowed[index] = False
+    return allowed

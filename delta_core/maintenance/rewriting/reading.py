@@ -1,4 +1,4 @@
-"""Reading data files whole, in the form in which their rows are written again."""
+"""Reads all rows of data files, in the form in which they are rewritten."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from delta_core.storage.log_store import LogStore
 _WHOLE_FILE_BYTES = 64 << 20
 _LARGEST_BATCH_ROWS = 1 << 16
 _SMALLEST_BATCH_ROWS = 1 << 8
-# Bytes a value takes in Arrow: texts at least an offset, decimals of whatever width sixteen.
+# Bytes of a value in Arrow by physical type: a string has at least an offset, decimals of any width 16.
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
 _OTHER_WIDTH = 16
 
 OpenedFile: TypeAlias = "Callable[[str, pq.FileMetaData], None]"
-"""Told of each file with its footer, before its first rows come, by the thread that reads them."""
+"""Called with each file's path and footer before its first rows, in the thread that reads the file."""
 
 ColumnsOfFile: TypeAlias = "Callable[[pa.Schema], Sequence[str] | None]"
-"""From a file's schema to the columns of it that are read; None is all."""
+"""Maps a file's schema to the columns to read; None reads all columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What of files is read, and how.
+    """Options of reading files.
 
     Attributes:
         dictionaries: string columns to read as dictionaries.
-        columns: which columns; None is all of every file.
+        columns: selects the columns of each file; None reads all columns of all files.
         opened: see `OpenedFile`.
-        access: where besides the table the files may be.
+        access: the roots outside the table that the files may be in.
     """
 
     dictionaries: Sequence[str] = ()
@@ -58,26 +58,26 @@ def read_files(
     max_bytes: int,
     options: ReadOptions = _ALL_COLUMNS,
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of files in order, with the file they are from; small files are read side by side.
+    """The rows of files in order, each table with the path of its file. Small files are read in parallel.
 
     Args:
         store: the table's store.
         paths: as in the log.
-        threads: how many files are read at a time.
-        max_bytes: what all that is read ahead may take, decoded; also that of one table.
-        options: what is read.
+        threads: number of files to read at a time.
+        max_bytes: most decoded bytes of all tables that are read ahead, and of one table.
+        options: what to read.
 
     Raises:
         MissingDataFileError: a file is not in the store.
         InvalidTableError: a file cannot be read.
-        PathEscapeError: a file is neither in the table nor where the options allow.
+        PathEscapeError: a file is neither in the table nor below a root that the options allow.
     """
     if threads <= 1:
         for path in paths:
             for table in read_tables(store, path, max_bytes=max_bytes, options=options):
                 yield path, table
         return
-    # Many files a thread: each is a matter of milliseconds, less than a sleeping caller takes to wake.
+    # Many files per thread: reading a small file takes milliseconds, less than waking up the caller.
     window = 8 * threads
     small = max_bytes // window
     pool = ThreadPoolExecutor(threads, thread_name_prefix="deltaward-file")
@@ -108,19 +108,19 @@ def read_tables(
     options: ReadOptions = _ALL_COLUMNS,
     use_threads: bool = False,
 ) -> Iterator[pa.Table]:
-    """A file's rows in order: at once, by row group, or in batches where a row group is too large.
+    """A file's rows in order: as one table, by row group, or in batches if a row group is too large.
 
     Args:
         store: the table's store.
         path: as in the log.
-        max_bytes: row groups above this are read in batches.
-        options: what is read.
-        use_threads: decode columns side by side, in Arrow's threads.
+        max_bytes: row groups above this size are read in batches.
+        options: what to read.
+        use_threads: decode columns in parallel, in Arrow's threads.
 
     Raises:
         MissingDataFileError: the file is not in the store.
         InvalidTableError: the file cannot be read.
-        PathEscapeError: it is neither in the table nor where the options allow.
+        PathEscapeError: the file is neither in the table nor below a root that the options allow.
     """
     with readable(path), options.access.open_logged(path, store=store) as source:
         reader = _reader(source, options.dictionaries)
@@ -147,7 +147,7 @@ def read_tables(
 
 
 def read_ahead(tables: Generator[pa.Table]) -> Generator[pa.Table]:
-    """The same tables, the next one being read while the caller works on this one."""
+    """The same tables, where each next table is read in the background while the caller works."""
     with closing(tables), ThreadPoolExecutor(1, thread_name_prefix="deltaward-read") as pool:
         following = pool.submit(next, tables, None)
         while (table := following.result()) is not None:
@@ -157,19 +157,19 @@ def read_ahead(tables: Generator[pa.Table]) -> Generator[pa.Table]:
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Turn a data file's failure into an error that names the file."""
+    """Convert Arrow and I/O errors of a data file into an InvalidTableError that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
         raise InvalidTableError(
-            f"the data file {path!r} cannot be read",
+            f"The data file {path!r} cannot be read.",
             cause=str(error),
-            fix="check whether the file is damaged; the table is unchanged",
+            fix="Check whether the file is damaged. The table is unchanged.",
         ) from error
 
 
 def _read_small(store: LogStore, path: str, max_bytes: int, options: ReadOptions) -> pa.Table | None:
-    """A file's rows at once; None when the file is too large for that."""
+    """A file's rows as one table; None when the file is too large for this."""
     with readable(path), options.access.open_logged(path, store=store) as source:
         reader = _reader(source, options.dictionaries)
         if not _is_small(reader.metadata, max_bytes):
@@ -181,15 +181,19 @@ def _read_small(store: LogStore, path: str, max_bytes: int, options: ReadOptions
 
 
 def _require_whole(metadata: pq.FileMetaData) -> None:
-    """A footer that has lost a row group still says how many rows there were; Arrow would read the rest."""
+    """Check that the footer lists all row groups. Arrow does not check it and would read the others only."""
     rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     if rows != metadata.num_rows:
-        raise pa.ArrowInvalid(f"its row groups have {rows} rows, and its footer says {metadata.num_rows}")
+        raise pa.ArrowInvalid(
+            f"The row groups have {rows} rows, but the footer records {metadata.num_rows} rows."
+        )
 
 
 def _checked(table: pa.Table, metadata: pq.FileMetaData) -> pa.Table:
     if table.num_columns and table.num_rows != metadata.num_rows:
-        raise pa.ArrowInvalid(f"it gave {table.num_rows} rows, and its footer says {metadata.num_rows}")
+        raise pa.ArrowInvalid(
+            f"{table.num_rows} rows were read, but the footer records {metadata.num_rows} rows."
+        )
     return table
 
 
@@ -200,10 +204,10 @@ def _is_small(metadata: pq.FileMetaData, max_bytes: int) -> bool:
 
 
 def decoded_bytes(metadata: pq.FileMetaData, row_group: int) -> int:
-    """What a row group takes in memory, as far as the footer tells.
+    """The size of a row group in memory, as far as the footer shows.
 
-    Nulls and repeated values take next to nothing in a file and their full width in memory. How long the
-    texts behind a dictionary are is not known.
+    Nulls and repeated values take little space in a file, but their full width in memory. The footer does not
+    record the lengths of strings in a dictionary.
     """
     group = metadata.row_group(row_group)
     total = 0
@@ -219,12 +223,12 @@ def _reader(source: pa.NativeFile, dictionaries: Sequence[str]) -> pq.ParquetFil
         source,
         read_dictionary=list(dictionaries),
         coerce_int96_timestamp_unit="us",
-        # The originals will be deleted one day, so damage must not be copied unseen.
+        # Vacuum will delete the original files, so damage must be detected now.
         page_checksum_verification=True,
     )
 
 
 def _columns(reader: pq.ParquetFile, options: ReadOptions) -> list[str] | None:
     names = None if options.columns is None else options.columns(reader.schema_arrow)
-    # Without any column Arrow would not say how many rows there are.
+    # Reads all columns when none is selected, since Arrow needs a column to count rows.
     return list(names) if names else None

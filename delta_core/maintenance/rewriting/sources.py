@@ -1,9 +1,9 @@
-"""The rows of data files as new files of the table will hold them.
+"""Converts the rows of old data files to the rows of new files.
 
-Everything about a file that is not in the file itself ends here. Rows that its deletion vector names are
-left out. Row ids and row commit versions that the log implies become columns (PROTOCOL.md, "Writer
-Requirements for Row Tracking"). Columns that are narrower, elsewhere or missing get the place and type that
-the table has for them by now.
+The result does not depend on the log any more. Rows that a deletion vector marks as deleted are left out. Row
+ids and row commit versions that only the log implies become columns (PROTOCOL.md, "Writer Requirements for
+Row Tracking"). Columns with a narrower type, at another position, or missing get the current type and
+position of the table's schema.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from delta_core.schema.types import VOID, ArrayType, DataType, MapType, StructFi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A live file whose rows are written again.
+    """A live file to rewrite.
 
     Attributes:
         path: as in the log.
-        deletion_vector: names the rows that are left out.
-        base_row_id, default_row_commit_version: what the log says of its rows.
+        deletion_vector: marks the rows that are left out.
+        base_row_id, default_row_commit_version: as in the log.
     """
 
     path: str
@@ -58,7 +58,7 @@ class SourceFile:
 
     @classmethod
     def from_json(cls, document: JsonObject) -> SourceFile:
-        """What `to_json` wrote."""
+        """The file that `to_json` wrote."""
         dv = document.get("deletion_vector")
         return cls(
             path=document["path"],
@@ -70,16 +70,21 @@ class SourceFile:
 
 @dataclass(slots=True)
 class _OpenFile:
-    """How far a file has been read."""
+    """The state of reading one file.
 
-    kept: npt.NDArray[np.bool_] | None
+    Attributes:
+        live: for each row of the file, True when the row is not deleted; None when no row is deleted.
+        position: number of rows that were read.
+    """
+
+    live: npt.NDArray[np.bool_] | None
     position: int = 0
 
 
 class SourceRows:
-    """Turns what is read from some files into rows of new files; safe to share by threads.
+    """Converts rows of some files to rows of new files; can be shared by threads.
 
-    The rows of one file are to be given in order.
+    The rows of one file must be passed in order.
     """
 
     def __init__(
@@ -92,10 +97,10 @@ class SourceRows:
         """Prepare.
 
         Args:
-            layout: the table's.
-            target: columns of `FileLayout.file_schema`, all or some, strings perhaps as dictionaries.
-            files: whose rows will come.
-            partition_values: of all the files, as in the log.
+            layout: the table's layout.
+            target: all or some columns of `FileLayout.file_schema`; strings may be dictionaries.
+            files: the files to read.
+            partition_values: the partition values that all files share, as in the log.
         """
         self.target = target
         self._layout = layout
@@ -130,7 +135,7 @@ class SourceRows:
 
     @property
     def options(self) -> ReadOptions:
-        """How the files are to be read."""
+        """The options for reading the files."""
         return ReadOptions(
             dictionaries=[item.name for item in self.target if pa.types.is_dictionary(item.type)],
             columns=self._columns_in if self._narrow else None,
@@ -139,11 +144,11 @@ class SourceRows:
         )
 
     def rows(self, path: str, table: pa.Table) -> pa.Table:
-        """Rows of a file, the next ones, as rows of `target`.
+        """Convert the next rows of a file to rows of `target`.
 
         Raises:
-            InvalidTableError: the file's types do not fit the table's, or its rows have no ids though the
-                table tracks them.
+            InvalidTableError: the file's types do not match the table's types, or rows have no row ids
+                although the table has row tracking.
         """
         with readable(path):
             state = self._open.get(path)
@@ -165,14 +170,14 @@ class SourceRows:
         if dv is not None:
             layout = self._layout
             deleted = read_deletion_vector(layout.store, dv, num_rows=metadata.num_rows, access=layout.access)
-        kept = selected_rows(metadata, range(metadata.num_row_groups), deleted=deleted, only=None, path=path)
-        self._open[path] = _OpenFile(kept)
+        live = selected_rows(metadata, range(metadata.num_row_groups), deleted=deleted, only=None, path=path)
+        self._open[path] = _OpenFile(live)
 
     def _ids(self, path: str, table: pa.Table, positions: npt.NDArray[np.int64]) -> dict[str, Array]:
         assert self._numbers is not None
         file = self._files[path]
         names = self._numbers.names_in_file(table.schema.names)
-        found = self._numbers.arrays(
+        arrays = self._numbers.arrays(
             {name: table.column(name) for name in names},
             positions,
             FileNumbers(
@@ -180,11 +185,11 @@ class SourceRows:
             ),
             path,
         )
-        return {name: found[kind] for name, kind in self._hidden.items()}
+        return {name: arrays[kind] for name, kind in self._hidden.items()}
 
     def _aligned(self, table: pa.Table, hidden: Mapping[str, Array]) -> pa.Table:
         columns: list[Array] = []
-        for item, (index, column) in zip(self.target, self._places(table.schema), strict=True):
+        for item, (index, column) in zip(self.target, self._positions(table.schema), strict=True):
             if item.name in hidden:
                 columns.append(hidden[item.name])
             elif item.name in self._constants:
@@ -195,13 +200,13 @@ class SourceRows:
             elif column is None or pa.types.is_dictionary(item.type):
                 columns.append(_converted(table.column(index), item.type))
             else:
-                found = _converted(table.column(index), column.data_type)
-                chunks = [column.renamed(chunk) for chunk in found.chunks]
+                converted = _converted(table.column(index), column.data_type)
+                chunks = [column.renamed(chunk) for chunk in converted.chunks]
                 columns.append(pa.chunked_array(chunks, item.type))
         return pa.Table.from_arrays(columns, schema=self.target)
 
-    def _places(self, schema: pa.Schema) -> list[tuple[int, FileColumn | None]]:
-        """Where a file has each column of the target; -1 where it lacks it."""
+    def _positions(self, schema: pa.Schema) -> list[tuple[int, FileColumn | None]]:
+        """The position of each target column in a file; -1 for columns that the file does not have."""
         last = self._last
         if last is not None and last[0].equals(schema, check_metadata=True):
             return last[1]
@@ -211,24 +216,24 @@ class SourceRows:
             exactly.setdefault(name, index)
             by_name.setdefault(name.casefold(), index)
         in_file = self._mapping.in_file(schema)
-        places: list[tuple[int, FileColumn | None]] = []
+        positions_in_file: list[tuple[int, FileColumn | None]] = []
         for item in self.target:
             field = self._fields.get(item.name)
             if not self._by_file_column or field is None:
-                places.append((by_name.get(item.name.casefold(), -1), None))
+                positions_in_file.append((by_name.get(item.name.casefold(), -1), None))
                 continue
             column = in_file.column(field)
             if column is None:
-                places.append((-1, None))
+                positions_in_file.append((-1, None))
                 continue
-            places.append((exactly[column.name], replace(column, target=item.type)))
-        self._last = (schema, places)
-        return places
+            positions_in_file.append((exactly[column.name], replace(column, target=item.type)))
+        self._last = (schema, positions_in_file)
+        return positions_in_file
 
     def _columns_in(self, schema: pa.Schema) -> list[str]:
         names = [
             schema.names[index]
-            for item, (index, _) in zip(self.target, self._places(schema), strict=True)
+            for item, (index, _) in zip(self.target, self._positions(schema), strict=True)
             if index >= 0 and item.name not in self._constants and item.name not in self._hidden
         ]
         if self._numbers is not None:
@@ -237,30 +242,30 @@ class SourceRows:
 
 
 def _without_deleted(table: pa.Table, state: _OpenFile) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """The rows that are left, and where in the file they are."""
+    """The rows that are not deleted, and their positions in the file."""
     start = state.position
     state.position += table.num_rows
     positions = np.arange(start, state.position, dtype=np.int64)
-    if state.kept is None:
+    if state.live is None:
         return table, positions
-    kept = state.kept[start : state.position]
-    return (table, positions) if kept.all() else (table.filter(pa.array(kept)), positions[kept])
+    live = state.live[start : state.position]
+    return (table, positions) if live.all() else (table.filter(pa.array(live)), positions[live])
 
 
-def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    if column.type == wanted:
+def _converted(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    if column.type == target:
         return column
-    if pa.types.is_dictionary(wanted):
+    if pa.types.is_dictionary(target):
         if pa.types.is_dictionary(column.type):
-            return column.cast(wanted)
-        return convert_chunked(column, wanted.value_type).dictionary_encode()
-    # Readers see nanoseconds cut to microseconds, so that is what the row is.
+            return column.cast(target)
+        return convert_chunked(column, target.value_type).dictionary_encode()
+    # Readers truncate nanoseconds to microseconds, so the rewritten value must be truncated too.
     chunks = [floor_to_microseconds(chunk) for chunk in column.chunks]
-    return convert_chunked(pa.chunked_array(chunks), wanted) if chunks else convert_chunked(column, wanted)
+    return convert_chunked(pa.chunked_array(chunks), target) if chunks else convert_chunked(column, target)
 
 
 def _stored(field: StructField) -> StructField:
-    """The field without what files do not hold: void within structs."""
+    """The field without void fields within structs, which files do not contain."""
     return replace(field, data_type=_stored_type(field.data_type))
 
 

@@ -1,4 +1,4 @@
-"""Writing one new data file from rows that other files held."""
+"""Writes one new data file from the rows of other files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.parquet_format import ParquetFormat, page_version_of
 
 ROW_GROUP_ROWS = 1 << 20
-"""Rows that are gathered before they are written as one row group."""
+"""Most rows of one row group."""
 
 
 def write_file(
@@ -34,24 +34,24 @@ def write_file(
     rows_expected: Callable[[], int],
     sequence: int = 0,
 ) -> dict[str, Any]:
-    """Write the tables, in order, as one new file, a row group each (up to a million rows).
+    """Write the tables, in order, as one new file, each as a row group (at most 1,048,576 rows).
 
-    The new file appears whole or not at all.
+    The new file appears complete or not at all.
 
     Args:
-        layout: the table's.
-        encoding: which columns are dictionaries in the tables, and which the writer should try.
-        partition_values: the partition that the file belongs to, as in the log.
+        layout: the table's layout.
+        encoding: the columns that are dictionaries in the tables, and those that the writer encodes as such.
+        partition_values: the partition of the file, as in the log.
         tables: rows of `layout.file_schema(encoding)`.
-        rows_expected: asked at the end; how many rows should have been written.
-        sequence: goes into the file's name.
+        rows_expected: called at the end; returns the number of rows that should have been written.
+        sequence: a number for the file's name.
 
     Returns:
-        `path` (as in the log), `size_bytes`, `modification_time_ms`, `stats`, `rows` and
-        `parity` (see that module) of the file.
+        `path` (as in the log), `size_bytes`, `modification_time_ms`, `stats`, `rows` and `parity` (see
+        `rewriting.parity`) of the file.
 
     Raises:
-        VerificationError: rows were lost or gained on the way; the new file is deleted.
+        VerificationError: the file does not have the expected number of rows. The file is deleted.
     """
     directory = layout.directory(partition_values)
     compression = layout.compression
@@ -62,13 +62,13 @@ def write_file(
     footers: list[pq.FileMetaData] = []
     with (
         layout.store.open_output(path) as sink,
-        pa.PythonFile(kept := ParityOutput(sink), mode="w") as output,
+        pa.PythonFile(parity_output := ParityOutput(sink), mode="w") as output,
         parquet_writer(
             output,
             schema,
             use_dictionary=list(encoding.dictionary),
             store_schema=False,
-            # As Spark writes them; also much faster than byte arrays.
+            # As in files of Spark; also much faster than byte arrays.
             store_decimal_as_integer=True,
             write_page_checksum=True,
             metadata_collector=footers,
@@ -83,9 +83,9 @@ def write_file(
     if expected != footer.num_rows:
         layout.store.delete(path)
         raise VerificationError(
-            f"{expected} rows were read and {footer.num_rows} written",
-            cause="a data file changed while it was read, or a library lost rows",
-            fix="run the operation again; the table is unchanged",
+            f"{expected} rows were read, but {footer.num_rows} rows were written.",
+            cause="A data file changed while it was read, or a library lost rows.",
+            fix="Run the operation again. The table is unchanged.",
         )
     info = layout.store.head(path)
     return {
@@ -94,7 +94,7 @@ def write_file(
         "modification_time_ms": info.modified_ms,
         "stats": _statistics(layout, footer, floats),
         "rows": footer.num_rows,
-        "parity": kept.parity.hex(),
+        "parity": parity_output.parity.hex(),
     }
 
 
@@ -105,7 +105,7 @@ def added_file(
     tags: Mapping[str, str | None] | None = None,
     clustering_provider: str | None = None,
 ) -> AddFile:
-    """The `add` action for what `write_file` returned; it changes no data."""
+    """The `add` action for a result of `write_file`, with `dataChange` false."""
     return AddFile(
         path=result["path"],
         partition_values=dict(partition_values),
@@ -119,7 +119,7 @@ def added_file(
 
 
 def _writable(rows: pa.Table) -> pa.Table:
-    """The rows without marks below nulls, which the Parquet writer would refuse."""
+    """The rows without nulls in required fields of null structs, which the Parquet writer rejects."""
     for index, item in enumerate(rows.schema):
         if has_required_fields(item.type):
             chunks = [without_hidden_nulls(chunk) for chunk in rows.column(index).chunks]
@@ -128,5 +128,5 @@ def _writable(rows: pa.Table) -> pa.Table:
 
 
 def _statistics(layout: FileLayout, footer: pq.FileMetaData, floats: StatisticsAccumulator) -> str:
-    """The footer's statistics; floating-point bounds from the rows, since footers hide NaN."""
+    """The footer's statistics; bounds of floating-point columns from the rows, since footers ignore NaN."""
     return statistics_of_leaves(footer, layout.leaves()).with_columns(floats.found()).to_json()

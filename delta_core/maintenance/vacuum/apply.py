@@ -1,4 +1,4 @@
-"""Carrying a vacuum plan out, with a commit before and one after, as delta-spark does."""
+"""Executes a vacuum plan, with a commit before and a commit after it, as delta-spark does."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ _TASKS_PER_CHECK = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumResult:
-    """What a vacuum did.
+    """The result of a vacuum.
 
     Attributes:
-        commits: the versions that record its start and end; empty when there was nothing to do.
-        kept: planned files that were not deleted, because they are needed again or were written anew.
-        pins: those that kept some of them, in words.
+        commits: the versions that record the start and the end; empty when there was nothing to do.
+        kept: planned files that were not deleted, because a version needs them again, they were rewritten, or
+            they are in another table now.
+        pins: labels of the pins that kept planned files.
     """
 
     deleted_files: int = 0
@@ -71,42 +72,42 @@ def apply_vacuum(
     before_deleting: Callable[[], None] = lambda: None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> VacuumResult:
-    """Delete the plan's files that still may go.
+    """Delete the plan's files that are still unreferenced.
 
-    What is live, and what readers have pinned, is looked up again before the first and between groups of
-    deletions, so a file that a restore brought back stays. The store's time, taken from the start commit,
-    counts where it is behind this machine's. The first failure ends it: what is recorded then is an end with
-    status FAILED.
+    Before each group of deletions, the newest version and the pins are read again, so that files of a
+    concurrent restore are kept. If the store's clock, read from the start commit, is behind this machine's
+    clock, the cutoff is computed from the store's clock. The first error stops the vacuum and commits a
+    VACUUM END with the status FAILED.
 
     Args:
         snapshot: any version of the plan's table.
-        plan: made by `plan_vacuum`, perhaps in another process.
-        executor: maps deletions; threads of this process when None, one for a disk of this machine.
-        properties: provenance and idempotency key; the key is recorded with the end.
-        progress: receives `data.writing` with files done and the commits' events.
-        observer: sees the phases of both commits.
-        before_deleting: called before each group of deletions; what it raises ends the vacuum.
+        plan: made by `plan_vacuum`, also in another process.
+        executor: runs the deletion tasks. When None, threads of this process; one thread for a local disk.
+        properties: provenance and idempotency key; the end commit records the key.
+        progress: receives `data.writing` with the number of processed files, and the commits' events.
+        observer: receives the phases of both commits.
+        before_deleting: called before each group of deletions; an exception stops the vacuum.
 
     Raises:
-        MaintenanceError: the plan is for another table, or names files that no vacuum deletes; or which file
-            a deletion vector is in cannot be told.
-        UnsupportedTableFeatureError: the table got a feature that is not known.
+        MaintenanceError: the plan is for another table, or contains files that a vacuum never deletes; or
+            the file of a deletion vector cannot be determined.
+        UnsupportedTableFeatureError: the table has a new feature that is not supported.
         LeaseFileError: a reader's pin cannot be read.
-        StorageError: the store failed; some files may have been deleted, all of them in the plan.
+        StorageError: the store failed. Some files of the plan may already be deleted.
     """
     latest = snapshot.refresh()
     if latest.metadata.id != plan.table_id:
         raise MaintenanceError(
-            "the plan is for another table",
-            cause=f"it names the table id {plan.table_id}, the table there has {latest.metadata.id}",
-            fix="plan again",
+            "The plan is for another table.",
+            cause=f"The plan has the table id {plan.table_id}, but the table has {latest.metadata.id}.",
+            fix="Make a new plan for this table.",
         )
     latest.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
     require_table_directory(latest.store.uri)
     require_deletable(latest, plan.columns.each_path())
     if plan.is_empty:
         return VacuumResult()
-    # A first look before anything is written: what cannot be read ends the vacuum here.
+    # Reads everything once before the start commit, so that unreadable metadata stops the vacuum here.
     keys_to_keep(latest, cutoff_ms=plan.cutoff_ms, removes=LoggedRemoves(cutoff_ms=plan.cutoff_ms))
     pins_in_force(latest.store, store_now_ms=0)
     unkeyed = properties.without_key()
@@ -114,7 +115,7 @@ def apply_vacuum(
     store_now_ms = latest.store.head(commit_path(start.version)).modified_ms
     deletion = _Deletion(
         plan=plan,
-        executor=executor or _own_executor(latest.store),
+        executor=executor or _default_executor(latest.store),
         progress=progress,
         before_deleting=before_deleting,
         pins=Pins(),
@@ -128,7 +129,7 @@ def apply_vacuum(
         raise
     end = _commit_end(latest, "COMPLETED", deletion, properties, progress, observer, clock)
     if deletion.kept:
-        _LOGGER.warning("planned files were kept", extra={"files": len(deletion.kept)})
+        _LOGGER.warning("Some planned files were not deleted.", extra={"files": len(deletion.kept)})
     return VacuumResult(
         deleted_files=deletion.deleted_files,
         deleted_bytes=deletion.deleted_bytes,
@@ -140,7 +141,7 @@ def apply_vacuum(
 
 
 class _Deletion:
-    """The deleting itself, and how far it has come."""
+    """The deletion of the plan's files, with its progress."""
 
     def __init__(
         self,
@@ -162,7 +163,7 @@ class _Deletion:
         self._removes = LoggedRemoves(cutoff_ms=self._cutoff_ms)
         self._paths = ListedPaths(plan.columns.column("path"))
         self._is_young = plan.columns.column("modified_ms").to_numpy() >= self._cutoff_ms
-        # What the newest version, and each pin, keeps of the whole plan: looked up once for each.
+        # Planned files that the newest version, and each pin, still needs; computed once per version or pin.
         self._needed: tuple[int, Rows] | None = None
         self._needed_by_pins: dict[tuple[int, str], Rows] = {}
         self.deleted_files = 0
@@ -172,23 +173,23 @@ class _Deletion:
 
     @property
     def num_directories(self) -> int:
-        """Directories that were looked through."""
+        """The number of directories with examined files."""
         return self._plan.num_directories
 
     def run(self, latest: Snapshot) -> Snapshot:
-        """Delete group by group; returns the newest version seen."""
+        """Delete group by group; returns the newest version that was read."""
         total = len(self._paths)
         self._progress.emit("data.writing", done=0, total=total)
         for group in _slices(total, _FILES_PER_TASK * _TASKS_PER_CHECK):
             latest = latest.refresh()
             latest.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
-            staying = (self._is_young | self._still_needed(latest))[group] | self._pinned(latest, group)
+            needed = (self._is_young | self._still_needed(latest))[group] | self._pinned(latest, group)
             files = self._files(group)
-            self.kept.update(path for (path, *_), stays in zip(files, staying, strict=True) if stays)
-            going = [file for file, stays in zip(files, staying, strict=True) if not stays]
+            self.kept.update(path for (path, *_), is_needed in zip(files, needed, strict=True) if is_needed)
+            unneeded = [file for file, is_needed in zip(files, needed, strict=True) if not is_needed]
             self._before_deleting()
             with lend_to_tasks(latest.store):
-                for _, result in self._executor.map(delete_files, self._tasks(latest.store.uri, going)):
+                for _, result in self._executor.map(delete_files, self._tasks(latest.store.uri, unneeded)):
                     self.deleted_files += result["deleted"]
                     self.deleted_bytes += result["bytes"]
                     self.kept.update(result["kept"])
@@ -197,19 +198,19 @@ class _Deletion:
         return latest
 
     def _still_needed(self, latest: Snapshot) -> Rows:
-        """What the newest version keeps of the plan, and change data that was committed after it."""
+        """The planned files that the newest version or recently committed change data needs."""
         if self._needed is None or self._needed[0] != latest.version:
             rows = keys_to_keep(latest, cutoff_ms=self._cutoff_ms, removes=self._removes).protect(self._paths)
             if pc.any(pc.starts_with(self._paths.column, f"{CHANGE_DATA_DIRECTORY}/")).as_py():
-                # The plan has read the commits since its own cutoff.
-                known = self._plan.version if self._cutoff_ms == self._plan.cutoff_ms else -1
-                recent = change_data_to_keep(latest, cutoff_ms=self._cutoff_ms, after_version=known)
+                # `plan_vacuum` has already read the commits since the plan's cutoff.
+                read_up_to = self._plan.version if self._cutoff_ms == self._plan.cutoff_ms else -1
+                recent = change_data_to_keep(latest, cutoff_ms=self._cutoff_ms, after_version=read_up_to)
                 rows |= recent.protect(self._paths)
             self._needed = latest.version, rows
         return self._needed[1]
 
     def _pinned(self, latest: Snapshot, group: slice) -> Rows:
-        staying = np.zeros(group.stop - group.start, dtype=np.bool_)
+        pinned = np.zeros(group.stop - group.start, dtype=np.bool_)
         for item in self._pins.in_force(latest, store_now_ms=self._store_now_ms):
             identity = item.pin.version, item.pin.table_id
             if identity not in self._needed_by_pins:
@@ -217,8 +218,8 @@ class _Deletion:
             rows = self._needed_by_pins[identity][group]
             if rows.any():
                 self.pins.add(item.pin.label)
-                staying |= rows
-        return staying
+                pinned |= rows
+        return pinned
 
     def _files(self, group: slice) -> list[SeenObject]:
         columns = self._plan.columns[group]
@@ -238,8 +239,8 @@ class _Deletion:
         ]
 
 
-def _own_executor(store: LogStore) -> Executor:
-    """A second thread makes a disk of this machine no faster; shares and services take several requests."""
+def _default_executor(store: LogStore) -> Executor:
+    """The default executor: one thread for a local disk, several for network shares and object stores."""
     return InlineExecutor(None if store.remote or not store.consistent_listing else 1)
 
 
@@ -249,7 +250,7 @@ def _slices(total: int, size: int) -> Iterator[slice]:
 
 
 def _cutoff_by_store_time(plan: VacuumPlan, store_now_ms: int) -> int:
-    """The plan's cutoff, or an earlier one when the store's clock is behind this machine's."""
+    """The plan's cutoff, or an earlier cutoff when the store's clock is behind this machine's clock."""
     return min(plan.cutoff_ms, plan.retention.cutoff_ms(store_now_ms))
 
 

@@ -1,7 +1,7 @@
-"""`protected_keys` and `is_protected` for columns of paths, and for whole sets of the log's files.
+"""`protected_keys` and `is_protected` for columns of paths and for large sets of files.
 
-Most paths of a log are plain: each is the store path, and the key, of its file as it stands. Those stay
-Arrow columns; only the others are looked at one by one.
+Most paths in a log are plain: the path is equal to the store path of its file and to the key. Plain paths
+remain Arrow columns. Only the other paths are processed one by one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from delta_core.storage.name_columns import NAME, is_ascii, name_column, names_i
 from delta_core.storage.uri import MAX_PATH_CHARACTERS
 
 Rows = npt.NDArray[np.bool_]
-"""One truth a row."""
+"""A mask with one boolean per row."""
 
-# Nothing that decodes, normalises, names a scheme or leads anywhere: printable ASCII but % / : and \, in
-# parts that are not empty and do not begin with a dot.
+# Paths that no decoding, normalization or URI scheme changes: printable ASCII without %, : and \, in parts
+# that are not empty and do not begin with a dot.
 _FIRST: Final = r"[ -$&-\-0-9;-\[\]-~]"
 _MORE: Final = r"[ -$&-.0-9;-\[\]-~]*"
 _PLAIN: Final = rf"^{_FIRST}{_MORE}(?:/{_FIRST}{_MORE})*$"
@@ -34,7 +34,7 @@ class ListedPaths:
     """Paths as a store lists them, with their keys.
 
     Args:
-        column: a column of names, in one piece.
+        column: the paths, in one chunk.
     """
 
     def __init__(self, column: pa.Array) -> None:
@@ -45,19 +45,19 @@ class ListedPaths:
 
     @cached_property
     def keys(self) -> pa.Array:
-        """The key of each path: see `listed_key`."""
+        """The key of each path; see `listed_key`."""
         if is_ascii(self.column):
             return self.column
         return name_column([listed_key(path) for path in names_in(self.column)])
 
     @cached_property
     def name_keys(self) -> pa.Array:
-        """The key of each file's name, whatever folder it is in."""
+        """The key of each file name without its directory."""
         return name_column([f"\0{key.rpartition('/')[2]}" for key in names_in(self.keys)])
 
 
 class FileKeys:
-    """Keys of every store path that some files of the log may mean; no path is protected by none."""
+    """The keys of all store paths that files in the log may mean. Initially empty: protects no path."""
 
     def __init__(self, *, root_uri: str) -> None:
         self._root_uri = root_uri
@@ -66,23 +66,23 @@ class FileKeys:
         self._names: set[str] = set()
 
     def add_files(self, files: pa.RecordBatch | pa.Table) -> None:
-        """Those of files, or tombstones, and of the files of their deletion vectors.
+        """Add the keys of files or tombstones, and of the files of their deletion vectors.
 
         Args:
-            files: with the columns `path` and `deletion_vector`.
+            files: a table with the columns `path` and `deletion_vector`.
 
         Raises:
-            MaintenanceError: which file a deletion vector is in cannot be told.
+            MaintenanceError: the file of a deletion vector cannot be determined.
         """
         self.add_paths(files.column("path"))
         self.add_keys(stored_deletion_vector_keys(files.column("deletion_vector"), root_uri=self._root_uri))
 
     def add_paths(self, raw: pa.Array | pa.ChunkedArray | Sequence[str]) -> None:
-        """Those of paths in the log."""
+        """Add the keys of paths, as in the log."""
         if not isinstance(raw, (pa.Array, pa.ChunkedArray)):
             try:
                 raw = pa.array(raw, pa.large_string())
-            except UnicodeEncodeError:  # half of a character, which JSON can hold
+            except UnicodeEncodeError:  # A lone surrogate, which JSON can contain.
                 self.add_keys(protected_keys(raw, root_uri=self._root_uri))
                 return
         for chunk in raw.chunks if isinstance(raw, pa.ChunkedArray) else [raw]:
@@ -98,32 +98,32 @@ class FileKeys:
             self.add_keys(protected_keys(others, root_uri=self._root_uri))
 
     def add_all(self, other: FileKeys) -> None:
-        """Those that another has of the same table."""
+        """Add the keys of another set for the same table."""
         self._plain += other._plain
         self._others |= other._others
         self._names |= other._names
 
-    def named(self, paths: ListedPaths) -> Rows:
-        """Which of some listed files have one of the keys, but for those of a name in any folder."""
+    def match_paths(self, paths: ListedPaths) -> Rows:
+        """The listed files whose path is one of the keys; ignores keys of file names in any directory."""
         others = [name_column(list(self._others))] if self._others else []
         return _is_in(paths.keys, [*self._plain, *others])
 
     def protect(self, paths: ListedPaths) -> Rows:
-        """Which of some listed files may be one that the keys are of: see `is_protected`."""
-        found = self.named(paths)
+        """The listed files that may be one of the files of the keys; see `is_protected`."""
+        protected = self.match_paths(paths)
         if self._names:
-            found |= _is_in(paths.name_keys, [name_column(list(self._names))])
-        return found
+            protected |= _is_in(paths.name_keys, [name_column(list(self._names))])
+        return protected
 
     def add_keys(self, keys: Iterable[str]) -> None:
-        """Those that `protected_keys` or `deletion_vector_keys` gave."""
+        """Add keys from `protected_keys` or `deletion_vector_keys`."""
         for key in keys:
             (self._names if key.startswith("\0") else self._others).add(key)
 
 
-def _is_in(keys: pa.Array, wanted: Sequence[pa.Array]) -> Rows:
-    if not len(keys) or not any(len(chunk) for chunk in wanted):
+def _is_in(keys: pa.Array, values: Sequence[pa.Array]) -> Rows:
+    if not len(keys) or not any(len(chunk) for chunk in values):
         return np.zeros(len(keys), dtype=np.bool_)
-    found: Any = pc.is_in(keys, value_set=pa.chunked_array(wanted, NAME))
-    rows: Rows = found.to_numpy(zero_copy_only=False)
+    mask: Any = pc.is_in(keys, value_set=pa.chunked_array(values, NAME))
+    rows: Rows = mask.to_numpy(zero_copy_only=False)
     return rows.copy() if not rows.flags.writeable else rows

@@ -1,4 +1,4 @@
-"""The files of a vacuum plan: a tuple of `VacuumFile` to its users, columns within."""
+"""The files of a vacuum plan: a sequence of `VacuumFile`, stored as Arrow columns."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumFile:
-    """One file that may go.
+    """One file that may be deleted.
 
     Attributes:
         path: store path: decoded, relative to the table root.
-        age_hours: since the store's write time.
-        reason: why it may go, for people.
+        age_hours: hours since the store's modification time.
+        reason: a description of why the file may be deleted.
     """
 
     path: str
@@ -45,22 +45,22 @@ _FIELDS: Final = tuple(field.name for field in fields(VacuumFile))
 
 
 class VacuumFiles(Sequence[VacuumFile]):
-    """The files that may go, each made when somebody looks at it. Equal to a tuple of the same files."""
+    """The files that may be deleted, each object created on access. Equal to a tuple of the same files."""
 
     def __init__(self, table: pa.Table) -> None:
-        """Take columns.
+        """Create the sequence from columns.
 
         Args:
-            table: as COLUMNS, without nulls.
+            table: a table with the schema COLUMNS, without nulls.
         """
         self._table = table.combine_chunks()
 
     @classmethod
     def of(cls, files: Iterable[VacuumFile]) -> Self:
-        """Those of a sequence.
+        """The files of any iterable.
 
         Raises:
-            TypeError, ValueError, OverflowError: a field is no such value.
+            TypeError, ValueError, OverflowError: a field has a value of a wrong type.
         """
         if isinstance(files, cls):
             return files
@@ -69,31 +69,31 @@ class VacuumFiles(Sequence[VacuumFile]):
 
     @classmethod
     def from_json(cls, documents: Sequence[Mapping[str, Any]]) -> Self:
-        """Those that `to_json` wrote.
+        """The files that `to_json` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError, OverflowError: they are not what it wrote.
+            KeyError, TypeError, ValueError, OverflowError: a document is not such a file.
         """
-        wanted = set(_FIELDS)
+        expected = set(_FIELDS)
         for document in documents:
-            if document.keys() != wanted:
-                raise TypeError(f"a file has the fields {sorted(document)}, not {sorted(wanted)}")
+            if document.keys() != expected:
+                raise TypeError(f"A file has the fields {sorted(document)} instead of {sorted(expected)}")
         return cls._from_values({name: [document[name] for document in documents] for name in _FIELDS})
 
     @classmethod
     def _from_values(cls, values: Mapping[str, list[Any]]) -> Self:
-        # Arrow would cut a fraction off.
+        # Arrow would truncate fractions.
         if not all(
             isinstance(value, int) for name in ("size_bytes", "modified_ms") for value in values[name]
         ):
-            raise TypeError("a size or a time of a file is no whole number")
+            raise TypeError("The size or the modification time of a file is not an integer")
         columns = [
             name_column(values["path"]),
             *(pa.array(values[item.name], item.type) for item in list(COLUMNS)[1:-1]),
             pa.array(values["reason"], pa.string()).dictionary_encode(),
         ]
         if any(column.null_count for column in columns):
-            raise TypeError("a field of a file is null")
+            raise TypeError("A field of a file is null")
         return cls(pa.Table.from_arrays(columns, schema=COLUMNS))
 
     def __len__(self) -> int:
@@ -112,8 +112,8 @@ class VacuumFiles(Sequence[VacuumFile]):
             if step == 1:
                 return VacuumFiles(self._table.slice(first, max(0, end - first)))
             return VacuumFiles(self._table.take(pa.array(range(first, end, step), pa.int64())))
-        at = range(len(self))[index]
-        return next(iter(_rows(self._table.slice(at, 1))))
+        position = range(len(self))[index]
+        return next(iter(_rows(self._table.slice(position, 1))))
 
     def __iter__(self) -> Iterator[VacuumFile]:
         for first in range(0, len(self), _ROWS_AT_ONCE):
@@ -137,26 +137,28 @@ class VacuumFiles(Sequence[VacuumFile]):
 
     @property
     def total_bytes(self) -> int:
-        """The bytes of all of them."""
+        """The total size of the files."""
         return int(pc.sum(self._table.column("size_bytes"), min_count=0).as_py())
 
     @property
     def paths(self) -> list[str]:
-        """Each one's path."""
+        """The paths of the files, as a list."""
         return names_in(self._table.column("path"))
 
     def each_path(self) -> Iterator[str]:
-        """Each one's path, without a list of all."""
+        """The paths of the files, without a list of all paths in memory."""
         for first in range(0, len(self), _ROWS_AT_ONCE):
             yield from names_in(self._table.column("path").slice(first, _ROWS_AT_ONCE))
 
     def column(self, name: str) -> pa.Array:
-        """One of COLUMNS, in one piece."""
+        """One of COLUMNS, in one chunk."""
         column = self._table.column(name)
-        return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [_none(name)])
+        return (
+            column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [_empty(name)])
+        )
 
     def to_json(self) -> list[dict[str, Any]]:
-        """A JSON object for each."""
+        """The files as JSON objects."""
         return [dict(zip(_FIELDS, row, strict=True)) for row in zip(*_values(self._table), strict=True)]
 
 
@@ -172,9 +174,9 @@ def _values(table: pa.Table) -> list[list[Any]]:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    # The same texts may have other numbers.
+    # Equal strings may have different dictionary indices.
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 
-def _none(name: str) -> pa.Array:
+def _empty(name: str) -> pa.Array:
     return pa.array([], COLUMNS.field(name).type)

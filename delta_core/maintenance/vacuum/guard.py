@@ -1,4 +1,4 @@
-"""What a vacuum refuses whatever it is asked: places that hold more than a table, files that are not data."""
+"""Unconditional safety checks of a vacuum: the table's directory, and the files that it never deletes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache, partial
 from urllib.parse import urlsplit
 
 from delta_core.errors import MaintenanceError
-from delta_core.maintenance.vacuum.listing import HIDDEN, FileKind, kind_in_folder, may_be_icebergs
+from delta_core.maintenance.vacuum.listing import HIDDEN, FileKind, kind_in_folder, may_have_iceberg_metadata
 from delta_core.snapshot.snapshot import Snapshot
 
 
@@ -15,25 +15,26 @@ def require_table_directory(root_uri: str) -> None:
     """Refuse a table that is the root of a file system, of a bucket or of a container.
 
     Raises:
-        MaintenanceError: everything there that the table does not name would be deleted.
+        MaintenanceError: the table is such a root, so that a vacuum would delete all unrelated files in it.
     """
     if urlsplit(root_uri).path.strip("/"):
         return
     raise MaintenanceError(
-        f"{root_uri!r} is not vacuumed",
-        cause="it is the root of a file system, bucket or container, where other things lie than a table",
-        fix="move the table into a directory of its own",
+        f"The table {root_uri!r} cannot be vacuumed.",
+        cause="It is the root of a file system, bucket or container, which may contain files of other "
+        "applications.",
+        fix="Move the table into a directory of its own.",
     )
 
 
 def require_deletable(snapshot: Snapshot, paths: Iterable[str]) -> None:
-    """Refuse a plan that names files no vacuum deletes, such as the log's.
+    """Refuse a plan with files that a vacuum never deletes, such as files of the log.
 
     Raises:
-        MaintenanceError: the plan was not made by `plan_vacuum`, or was changed since.
+        MaintenanceError: the plan contains such a file: it was not made by `plan_vacuum`, or was edited.
     """
-    for_iceberg = may_be_icebergs(snapshot)
-    # Few folders hold many files.
+    for_iceberg = may_have_iceberg_metadata(snapshot)
+    # Cached, since few directories contain many files.
     kind_in = cache(
         partial(kind_in_folder, partition_columns=snapshot.partition_columns, for_iceberg=for_iceberg)
     )
@@ -42,8 +43,8 @@ def require_deletable(snapshot: Snapshot, paths: Iterable[str]) -> None:
         kind = kind_in(folder)
         if kind is FileKind.KEPT or (name.startswith(HIDDEN) and kind is not FileKind.STAGING):
             raise MaintenanceError(
-                f"the plan would delete {path!r}",
-                cause="no vacuum deletes the log, files and directories whose names begin with _ or ., nor "
-                "Iceberg's metadata",
-                fix="plan again",
+                f"The plan contains the file {path!r}, which a vacuum must not delete.",
+                cause="A vacuum never deletes the log, Iceberg metadata, or files and directories whose "
+                "names begin with an underscore or a dot.",
+                fix="Make a new plan, and do not edit it.",
             )

@@ -1,4 +1,4 @@
-"""Which listed files a vacuum may look at."""
+"""Lists and classifies the files that a vacuum may delete."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from delta_core.storage.name_columns import NAME
 from delta_core.table_features.feature import writer_features
 
 RESERVED_DIRECTORIES = frozenset({"_delta_log", "_deltaward"})
-"""Never looked into, whatever their age."""
+"""Directories whose files a vacuum never deletes."""
 
 STAGING_DIRECTORY = "_temporary"
-"""Where Spark's committer keeps unfinished files; ours are in `<job-id>/_temporary`."""
+"""The directory of Spark's committer for unfinished files. Deltaward's jobs use `<job-id>/_temporary`."""
 
 
 HIDDEN = ("_", ".")
-"""How names begin that are kept."""
+"""Prefixes of the names of files and directories that a vacuum keeps."""
 
 
 class FileKind(Enum):
-    """How a listed file is treated. Files of deletion vectors lie among the data files, and are as they."""
+    """The kind of a listed file. Files of deletion vectors are DATA, like the data files beside them."""
 
     DATA = "data"
     CHANGE_DATA = "change data"
@@ -41,20 +41,20 @@ class FileKind(Enum):
 
 
 ICEBERG_DIRECTORY = "metadata"
-"""Where tables that are Iceberg's too have Iceberg's metadata, below their root."""
+"""The directory of the Iceberg metadata of a table, below the table's root."""
 
 
 def classify(path: str, *, partition_columns: Sequence[str], for_iceberg: bool = False) -> FileKind:
-    """What a store path is to a vacuum.
+    """The kind of a file, by its store path.
 
-    Names that start with `_` or `.` are kept, files and directories alike, as other engines use them;
-    a directory of a partition column (`_day=1`) is no such name, nor is that of change data, and the
-    unfinished files of one of our jobs are known leftovers.
+    Files and directories whose names start with `_` or `.` are KEPT, because other engines use such names.
+    Exceptions are directories of partition columns (`_day=1`), the directory of change data, and directories
+    of unfinished files of Deltaward's jobs.
 
     Args:
-        path: below the table's root.
-        partition_columns: the table's.
-        for_iceberg: whether Iceberg's metadata may lie there; its folder is kept then, too.
+        path: path relative to the table's root.
+        partition_columns: the table's partition columns.
+        for_iceberg: True when the table may have Iceberg metadata, which is KEPT too.
     """
     folder, _, name = path.rpartition("/")
     kind = kind_in_folder(folder, partition_columns=partition_columns, for_iceberg=for_iceberg)
@@ -62,10 +62,10 @@ def classify(path: str, *, partition_columns: Sequence[str], for_iceberg: bool =
 
 
 def kind_in_folder(folder: str, *, partition_columns: Sequence[str], for_iceberg: bool = False) -> FileKind:
-    """What the files in a folder are to a vacuum, but for those that are kept for their own names.
+    """The kind of the files in a directory, before the check of the file's own name.
 
     Args:
-        folder: below the table's root; `""` is the root.
+        folder: path of the directory, relative to the table's root; `""` is the root.
         partition_columns, for_iceberg: see `classify`.
     """
     parts = folder.split("/") if folder else [""]
@@ -81,8 +81,8 @@ def kind_in_folder(folder: str, *, partition_columns: Sequence[str], for_iceberg
     return FileKind.CHANGE_DATA if of_changes else FileKind.DATA
 
 
-def may_be_icebergs(snapshot: Snapshot) -> bool:
-    """Whether Iceberg's metadata may lie below the table's root: no log says which files of it are in use."""
+def may_have_iceberg_metadata(snapshot: Snapshot) -> bool:
+    """True when the table may have Iceberg metadata, whose used files the Delta log does not record."""
     formats = snapshot.metadata.configuration.get("delta.universalFormat.enabledFormats", "")
     return "iceberg" in formats.lower() or any(
         name.startswith("icebergCompat") for name in writer_features(snapshot.protocol)
@@ -92,7 +92,7 @@ def may_be_icebergs(snapshot: Snapshot) -> bool:
 OLD_FILES: Final = pa.schema(
     [("path", NAME), ("size_bytes", pa.int64()), ("modified_ms", pa.int64()), ("kind", pa.int8())]
 )
-"""Files from before a cutoff. `kind` is an index into KINDS."""
+"""The schema of files that were modified before a cutoff. `kind` is an index into KINDS."""
 
 KINDS: Final = tuple(FileKind)
 
@@ -102,13 +102,13 @@ _FIRST_FOLDERS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What a vacuum found below the root, without what is kept for its name and what is another table's.
+    """The listed files below the root, without files of the kind KEPT and files of other tables.
 
     Attributes:
-        num_files, total_bytes: all of it.
-        num_directories: those that hold it.
-        old_files: what was written before the cutoff, as OLD_FILES, in no order.
-        inner_tables: folders that are other Delta tables.
+        num_files, total_bytes: number and total size of the files.
+        num_directories: number of directories with such files.
+        old_files: files that were modified before the cutoff, with the schema OLD_FILES, unsorted.
+        inner_tables: directories below the root that are other Delta tables.
     """
 
     num_files: int
@@ -119,24 +119,28 @@ class Listing:
 
 
 def listed_files(snapshot: Snapshot, *, cutoff_ms: int) -> Listing:
-    """Every file of the table's below the root. One walk; links are not followed.
+    """List all files of the table. Walks the root once and does not follow symbolic links.
 
-    Memory: the files from before the cutoff, and the folders.
+    Memory: the files that were modified before the cutoff, and the directories.
 
     Raises:
-        StorageError: a directory could not be listed; then nothing is known and nothing may be deleted.
+        StorageError: a directory could not be listed. The listing is then incomplete, so no file may be
+            deleted.
     """
-    folders = _Folders(partition_columns=snapshot.partition_columns, for_iceberg=may_be_icebergs(snapshot))
-    found: list[tuple[pa.RecordBatch, Integers]] = []
+    folders = _Folders(
+        partition_columns=snapshot.partition_columns, for_iceberg=may_have_iceberg_metadata(snapshot)
+    )
+    old_batches: list[tuple[pa.RecordBatch, Integers]] = []
     for batch in walk_batches(snapshot.store):
-        of_rows = folders.look_at(batch)
-        rows = np.flatnonzero((of_rows >= 0) & (batch.modified_ms < cutoff_ms))
+        folder_numbers = folders.count(batch)
+        rows = np.flatnonzero((folder_numbers >= 0) & (batch.modified_ms < cutoff_ms))
         if len(rows):
-            found.append((_old_files(batch, rows, folders.kinds[of_rows[rows]]), of_rows[rows]))
+            old_files = _old_files(batch, rows, folders.kinds[folder_numbers[rows]])
+            old_batches.append((old_files, folder_numbers[rows]))
     within = folders.within_inner_tables()
     old = [
-        batch.filter(pa.array(~within[of_rows])) if folders.inner_tables else batch
-        for batch, of_rows in found
+        batch.filter(pa.array(~within[folder_numbers])) if folders.inner_tables else batch
+        for batch, folder_numbers in old_batches
     ]
     counted = folders.num_files[: len(within)][~within]
     return Listing(
@@ -154,11 +158,11 @@ def _old_files(batch: ListedFiles, rows: Integers, kinds: npt.NDArray[np.int8]) 
 
 
 class _Folders:
-    """The folders whose files are looked at, numbered as they are met, with what was found in each.
+    """The directories with files that are not KEPT, numbered in the order of the walk, with their totals.
 
     Attributes:
-        kinds, num_files, total_bytes: one for each folder, and then some that mean nothing.
-        inner_tables: folders that are other Delta tables, as far as was seen.
+        kinds, num_files, total_bytes: one entry for each directory; longer than the number of directories.
+        inner_tables: directories that are other Delta tables, among those listed so far.
     """
 
     def __init__(self, *, partition_columns: Sequence[str], for_iceberg: bool) -> None:
@@ -169,33 +173,33 @@ class _Folders:
         self.total_bytes = np.zeros(_FIRST_FOLDERS, dtype=np.int64)
         self.inner_tables: set[str] = set()
 
-    def look_at(self, batch: ListedFiles) -> Integers:
-        """Count a batch's files; the number of each one's folder, -1 where the file is kept for its name."""
+    def count(self, batch: ListedFiles) -> Integers:
+        """Count the files of a batch. Returns the number of each file's directory, -1 for KEPT files."""
         files = np.bincount(batch.folder_of, minlength=len(batch.folders)).tolist()
-        # Where nothing lies, such as a log without any file, is nothing.
+        # Ignores directories without files, so that an empty log does not make a directory a table.
         numbers = np.array(
             [
-                self._number(folder) if count else -1
-                for folder, count in zip(batch.folders, files, strict=True)
+                self._number(folder) if num_files else -1
+                for folder, num_files in zip(batch.folders, files, strict=True)
             ],
             dtype=np.int64,
         )
-        of_rows: Integers = numbers[batch.folder_of]
+        folder_numbers: Integers = numbers[batch.folder_of]
         hidden = np.zeros(len(batch), dtype=np.bool_)
-        for begin in HIDDEN:
-            hidden |= pc.starts_with(batch.names, begin).to_numpy(zero_copy_only=False)
-        of_rows[hidden & (self.kinds[of_rows] != _STAGING)] = -1
-        looked = of_rows >= 0
-        np.add.at(self.num_files, of_rows[looked], 1)
-        np.add.at(self.total_bytes, of_rows[looked], batch.size_bytes[looked])
-        return of_rows
+        for prefix in HIDDEN:
+            hidden |= pc.starts_with(batch.names, prefix).to_numpy(zero_copy_only=False)
+        folder_numbers[hidden & (self.kinds[folder_numbers] != _STAGING)] = -1
+        counted = folder_numbers >= 0
+        np.add.at(self.num_files, folder_numbers[counted], 1)
+        np.add.at(self.total_bytes, folder_numbers[counted], batch.size_bytes[counted])
+        return folder_numbers
 
     def within_inner_tables(self) -> npt.NDArray[np.bool_]:
-        """Which of the folders are another table's."""
+        """For each directory: True when it is in another table."""
         if not self.inner_tables:
             return np.zeros(len(self._numbers), dtype=np.bool_)
-        found = [is_within(f"{folder}/", self.inner_tables) for folder in self._numbers]
-        return np.array(found, dtype=np.bool_)
+        within = [is_within(f"{folder}/", self.inner_tables) for folder in self._numbers]
+        return np.array(within, dtype=np.bool_)
 
     def _number(self, folder: str) -> int:
         number = self._numbers.get(folder)

@@ -1,7 +1,7 @@
-"""When a file in the store may be the one that a path in the log means.
+"""Decides whether a path in the log may refer to a file in the store.
 
-Writers differ in how they spell paths. For deleting, a match must be certain to be absent, so every
-spelling that could mean the file counts: ambiguity keeps the file.
+Writers spell paths differently. A file may be deleted only if it is certain that no path refers to it.
+Therefore every spelling that could mean a file counts: an ambiguous path protects the file.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from delta_core.storage.uri import resolve_data_path
 
 
 def protected_keys(raw_log_paths: Iterable[str], *, root_uri: str) -> set[str]:
-    """Keys of every store path that one of the log paths may mean, for `is_protected`.
+    """Keys of all store paths that the paths in the log may mean, for `is_protected`.
 
-    A path that seems to lead out of the root may be another's spelling of one below it: another name of the
-    host, another protocol of the same store. So every file of that name below the root is meant.
+    A path that seems to be outside the root may be another spelling of a path below the root, with another
+    host name or protocol for the same store. Such a path protects all files below the root with its file
+    name.
     """
     keys: set[str] = set()
     for raw in raw_log_paths:
@@ -28,23 +29,23 @@ def protected_keys(raw_log_paths: Iterable[str], *, root_uri: str) -> set[str]:
 
 
 def is_protected(store_path: str, keys: Set[str]) -> bool:
-    """Whether a listed file may be one that the keys are of."""
+    """True when a listed file may be one of the files of the keys."""
     return listed_key(store_path) in keys or _name_key(store_path) in keys
 
 
 def listed_key(store_path: str) -> str:
-    """The key of a path as the store lists it."""
+    """The key of a listed store path."""
     return store_path if store_path.isascii() else unicodedata.normalize("NFC", store_path)
 
 
 def spelled_key(spelling: str) -> str | None:
-    """The key of a path as somebody may have spelled it; None when it leads out of the root."""
+    """The key of one possible spelling of a path; None when the spelling leads out of the root."""
     normal = posixpath.normpath(spelling.replace("\\", "/")).lstrip("/")
     return None if normal in (".", "..") or normal.startswith("../") else listed_key(normal)
 
 
 def _name_key(path: str) -> str:
-    # No path has a NUL.
+    # NUL distinguishes these keys from keys of paths, which cannot contain NUL.
     return "\0" + listed_key(path.rpartition("/")[2])
 
 
@@ -57,7 +58,7 @@ def _keys(raw: str, root_uri: str) -> Iterator[str]:
         return
     yield listed_key(resolved)
     if "%" in raw or "//" in raw or "\\" in raw:
-        # A writer that forgot to encode stored the raw spelling; one that encoded twice, the other.
+        # For writers that do not encode paths, the raw path; for writers that encode twice, decoded twice.
         for spelling in (raw, unquote(resolved)):
             key = spelled_key(spelling)
             if key is not None:

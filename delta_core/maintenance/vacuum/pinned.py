@@ -1,4 +1,4 @@
-"""What readers' pins keep from a vacuum."""
+"""The files that readers' pins protect from a vacuum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from delta_core.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedFiles:
-    """The files that one pin needs, those with the version's change data included, as keys of store paths."""
+    """The files that one pin needs, including the version's change data, as keys of store paths."""
 
     pin: PinnedVersion
     keys: FileKeys
@@ -24,48 +24,48 @@ class PinnedFiles:
 
 @dataclass(slots=True, kw_only=True)
 class Pins:
-    """The pins of a table, looked up as often as asked; what a version has is read once."""
+    """The pins of a table. Reads the pins at each call, and the files of each pinned version once."""
 
     _keys: dict[tuple[int, str], FileKeys] = field(default_factory=dict)
 
     def in_force(self, latest: Snapshot, *, store_now_ms: int) -> tuple[PinnedFiles, ...]:
-        """What must stay for pins, by version.
+        """The files that the valid pins need, one entry per pin.
 
-        Requests: one listing, one for each pin, a load and two more for each version.
+        Requests: one listing, one for each pin, and a snapshot load and two more for each new version.
 
         Args:
             latest: the newest version.
-            store_now_ms: a time of the store that is not later than now.
+            store_now_ms: a time by the store's clock, not later than now.
 
         Raises:
             LeaseFileError: a pin cannot be read, so nothing may be deleted.
             MaintenanceError: a pinned version cannot be read, so nothing may be deleted.
         """
-        found = pins_in_force(latest.store, store_now_ms=store_now_ms)
-        return tuple(PinnedFiles(pin=pin, keys=self._of(pin, latest)) for pin in found)
+        pins = pins_in_force(latest.store, store_now_ms=store_now_ms)
+        return tuple(PinnedFiles(pin=pin, keys=self._of(pin, latest)) for pin in pins)
 
     def _of(self, pin: PinnedVersion, latest: Snapshot) -> FileKeys:
-        known = self._keys.get((pin.version, pin.table_id))
-        if known is None:
-            known = self._keys[pin.version, pin.table_id] = _keys(pin, latest)
-        return known
+        keys = self._keys.get((pin.version, pin.table_id))
+        if keys is None:
+            keys = self._keys[pin.version, pin.table_id] = _keys(pin, latest)
+        return keys
 
 
 def _keys(pin: PinnedVersion, latest: Snapshot) -> FileKeys:
-    nothing = FileKeys(root_uri=latest.store.uri)
+    no_keys = FileKeys(root_uri=latest.store.uri)
     try:
         pinned = Snapshot.load(latest.store, version=pin.version, clock=latest.clock)
         if pinned.metadata.id != pin.table_id:
-            # A pin of the table that was here before.
-            return nothing
+            # The pin is of a former table at this path.
+            return no_keys
         return _needed(pinned)
     except (DeltaError, ValueError) as error:
         if pin.table_id != latest.metadata.id:
-            return nothing
+            return no_keys
         raise MaintenanceError(
-            f"Nothing is deleted: what {pin.label} needs cannot be told.",
+            f"The files that {pin.label} needs cannot be determined. Nothing was deleted.",
             cause=str(error),
-            fix="Delete the pin's file when its reader has ended, then run again.",
+            fix="Delete the pin's file after its reader has ended. Then run the vacuum again.",
         ) from error
 
 
@@ -73,7 +73,7 @@ def _needed(snapshot: Snapshot) -> FileKeys:
     keys = FileKeys(root_uri=snapshot.store.uri)
     for batch in snapshot.files.batches(NAMED_COLUMNS):
         keys.add_files(batch)
-    # Without the commit nobody can read what changed in it.
+    # Without the commit no reader can read the version's change data.
     with suppress(VersionNotFoundError):
         actions = commit_actions(snapshot.store, snapshot.version)
         keys.add_paths([action.path for action in actions if isinstance(action, AddCdcFile)])

@@ -1,4 +1,4 @@
-"""What a vacuum would delete, and why each file. Reads the log and the listing, changes nothing."""
+"""Selects the files that a vacuum deletes, with a reason for each file. Read-only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["KeptByPin", "VacuumFile", "VacuumPlan", "plan_vacuum"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptByPin:
-    """Files that would go but for a reader's pin; several pins may keep the same ones."""
+    """Files that only a reader's pin protects. Several pins may protect the same files."""
 
     pin: str
     version: int
@@ -39,17 +39,17 @@ class KeptByPin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumPlan:
-    """What a vacuum would do.
+    """The planned work of a vacuum.
 
     Attributes:
-        version: the newest version that was looked at, after the listing.
-        retention: what is kept.
-        cutoff_ms: only files written, and removed, before this are in the plan.
-        listed_files, listed_bytes: data files that were found, kept ones included.
-        num_directories: directories that hold them.
-        files: what would be deleted, by path. Whatever sequence is given, it becomes a `VacuumFiles`.
-        pins: what stays only because a reader has pinned a version.
-        inner_tables: folders that are other Delta tables. Nothing in them is listed or deleted.
+        version: the newest version, read after the listing.
+        retention: the retention.
+        cutoff_ms: only files that were written and removed before this time are in the plan.
+        listed_files, listed_bytes: number and size of the listed data files, including files to keep.
+        num_directories: number of directories with listed data files.
+        files: the files to delete, sorted by path. Any sequence is converted to `VacuumFiles`.
+        pins: the files that are kept only because a reader has pinned a version.
+        inner_tables: directories that are other Delta tables. Their files are neither counted nor deleted.
     """
 
     table_id: str
@@ -68,7 +68,7 @@ class VacuumPlan:
 
     @property
     def columns(self) -> VacuumFiles:
-        """The files, for who looks at all of them."""
+        """The files as columns, for processing many files."""
         return VacuumFiles.of(self.files)
 
     @property
@@ -78,11 +78,11 @@ class VacuumPlan:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes that would be freed."""
+        """Bytes to delete."""
         return self.columns.total_bytes
 
     def predicted(self) -> dict[str, int]:
-        """The plan in figures."""
+        """The expected metrics of the vacuum."""
         return {
             "files_deleted": len(self.files),
             "bytes_deleted": self.total_bytes,
@@ -117,7 +117,7 @@ class VacuumPlan:
         """The plan that `to_json` wrote.
 
         Raises:
-            MaintenanceError: it is not such a plan, or of a newer format.
+            MaintenanceError: the document is not a vacuum plan, or has a newer format.
         """
         check_plan_header(document, "vacuum")
         try:
@@ -151,29 +151,31 @@ def plan_vacuum(
     force: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> VacuumPlan:
-    """List the table's files and pick those that nothing within the retention needs.
+    """List the table's files and select those that no version within the retention needs.
 
-    A file is picked when it was written before the cutoff, is not live in the newest version (looked up
-    after the listing), was not removed since the cutoff, and is in no version that a reader has pinned. What
-    lies in a folder with a log of its own is another table's, and never picked. A
-    file of deletion vectors is live, or removed, with each file that has a vector in it. A file of change
-    data is picked when it was written before the cutoff, and no commit since names it.
-    Whether a pin has ended is judged by this machine's clock here, by the store's when the plan is applied.
-    Requests: the listing, one more and the state of each pinned version, the commits that are read for the
-    reasons, and those since the cutoff when there is change data from before it.
+    A data file is selected when it was written before the cutoff, is not live in the newest version (which is
+    loaded after the listing), was not removed after the cutoff, and is not in a version that a reader has
+    pinned. A file of deletion vectors counts as live or removed like each data file with a deletion vector in
+    it. A file of change data is selected when it was written before the cutoff and no later commit refers
+    to it. Files in a directory with a log of its own belong to another table and are never selected.
+
+    The plan compares the end of a pin with this machine's clock; `apply_vacuum` uses the store's clock.
+
+    Requests: the listing of files, the listing of pins, a snapshot load for each pinned version, the commits
+    that are read for the reasons, and the commits since the cutoff if there are older files of change data.
 
     Args:
         snapshot: any version of the table.
-        retention_hours: None: the table's retention, at least 168 hours.
-        enforce_retention, force: both together (False and True) allow a shorter retention.
+        retention_hours: the table's retention, but at least 168 hours, when None.
+        enforce_retention, force: False and True together allow a shorter retention.
 
     Raises:
-        RetentionTooShortError: the retention is shorter than what is protected.
-        MaintenanceError: the table is the root of a file system, bucket or container; or which file a
-            deletion vector is in cannot be told.
-        UnsupportedTableFeatureError: a feature, of readers or of writers, is not known.
+        RetentionTooShortError: the retention is shorter than the required retention.
+        MaintenanceError: the table is the root of a file system, bucket or container; or the file of a
+            deletion vector cannot be determined.
+        UnsupportedTableFeatureError: a reader or writer feature is not supported.
         LeaseFileError: a reader's pin cannot be read.
-        StorageError, InvalidTableError: something could not be read; nothing is planned then.
+        StorageError, InvalidTableError: files or metadata could not be read.
     """
     snapshot.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
     require_table_directory(snapshot.store.uri)

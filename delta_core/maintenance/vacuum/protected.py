@@ -1,4 +1,4 @@
-"""What a vacuum must keep."""
+"""The files that a vacuum must keep."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from delta_core.maintenance.vacuum.path_identity import protected_keys
 from delta_core.snapshot.snapshot import Snapshot
 
 NAMED_COLUMNS: Final = ("path", "deletion_vector")
-"""What says which files of the store a file of the table needs."""
+"""The columns of live files and tombstones that refer to files in the store."""
 
 _COMMITS_AT_ONCE = 64
 
 
 class LoggedRemoves:
-    """What the commits since a cutoff have removed, of those that a checkpoint stands for.
+    """The files that commits since a cutoff removed, from commits that a checkpoint includes.
 
-    Tombstones may be missing from a checkpoint although they are young: the table's retention was shorter
-    when it was written, or its writer's clock was ahead. So vacuum takes no checkpoint's word for it.
+    A checkpoint may lack tombstones that are within the retention: the table's retention was shorter when the
+    checkpoint was written, or its writer's clock was ahead. Therefore vacuum reads the commits themselves.
     """
 
     def __init__(self, *, cutoff_ms: int) -> None:
@@ -33,13 +33,13 @@ class LoggedRemoves:
         self._keys: FileKeys | None = None
 
     def keys(self, snapshot: Snapshot) -> FileKeys:
-        """Keys of the removed files, with those of their deletion vectors.
+        """Keys of the removed files and of the files of their deletion vectors.
 
-        One listing and one request for each commit since the cutoff that no earlier call has read; none
-        for a snapshot that is read from the commits alone.
+        Costs one listing, and one request for each commit since the cutoff that no earlier call has read. No
+        request for a snapshot without a checkpoint.
 
         Raises:
-            MaintenanceError: which file a deletion vector is in cannot be told.
+            MaintenanceError: the file of a deletion vector cannot be determined.
         """
         root_uri = snapshot.store.uri
         if self._keys is None:
@@ -60,17 +60,17 @@ class LoggedRemoves:
 def keys_to_keep(snapshot: Snapshot, *, cutoff_ms: int, removes: LoggedRemoves) -> FileKeys:
     """Keys of the files that reading a version at or after the cutoff may need.
 
-    Those are the live files and the ones removed since the cutoff, each with the file of its deletion
-    vector, whatever features the protocol lists. Files of change data are not among them: see
+    These are the live files and the files removed since the cutoff, and the files of their deletion vectors,
+    independent of the features in the protocol. Files of change data are not included; see
     `change_data_to_keep`.
 
     Args:
         snapshot: the newest version.
-        cutoff_ms: milliseconds since 1970.
-        removes: of the same cutoff, or an earlier one.
+        cutoff_ms: the cutoff in epoch milliseconds.
+        removes: the removes since the same cutoff or an earlier cutoff.
 
     Raises:
-        MaintenanceError: which file a deletion vector is in cannot be told.
+        MaintenanceError: the file of a deletion vector cannot be determined.
     """
     keys = FileKeys(root_uri=snapshot.store.uri)
     keys.add_all(removes.keys(snapshot))
@@ -81,33 +81,34 @@ def keys_to_keep(snapshot: Snapshot, *, cutoff_ms: int, removes: LoggedRemoves) 
 
 
 def removed_keys(remove: RemoveFile, *, root_uri: str) -> set[str]:
-    """Keys of the files that a remove lets go: the data file, and the file of its deletion vector.
+    """Keys of the files of a `remove` action: the data file and the file of its deletion vector.
 
     Raises:
-        MaintenanceError: which file the vector is in cannot be told.
+        MaintenanceError: the file of the deletion vector cannot be determined.
     """
     paths = protected_keys([remove.path], root_uri=root_uri)
     return paths | deletion_vector_keys(remove.deletion_vector, root_uri=root_uri)
 
 
 def change_data_to_keep(snapshot: Snapshot, *, cutoff_ms: int, after_version: int = -1) -> FileKeys:
-    """Keys of the files that the `cdc` actions of versions at or after the cutoff name.
+    """Keys of the files in `cdc` actions of commits since the cutoff.
 
-    No snapshot says which they are, so the commits since the cutoff are read: one listing and one request
-    for each. A file that was written before the cutoff is among them only if its commit took that long.
+    Snapshots do not contain `cdc` actions, so the commits since the cutoff are read: one listing, and one
+    request for each commit. An older file is among the keys only if it was committed long after it was
+    written.
 
     Args:
         snapshot: the newest version.
         cutoff_ms: see `keys_to_keep`.
-        after_version: commits up to this one are known and not read.
+        after_version: only commits after this version are read.
     """
-    found = [
+    paths = [
         action.path
         for action in _actions_since(snapshot, cutoff_ms=cutoff_ms, after_version=after_version)
         if isinstance(action, AddCdcFile)
     ]
     keys = FileKeys(root_uri=snapshot.store.uri)
-    keys.add_paths(found)
+    keys.add_paths(paths)
     return keys
 
 
@@ -126,5 +127,5 @@ def _actions_since(
 
 
 def commits_in_log(snapshot: Snapshot) -> Sequence[CommitFile]:
-    """The commits that are in the log up to the snapshot, oldest first. One listing."""
+    """The commit files in the log up to the snapshot's version, oldest first. Costs one listing."""
     return [commit for commit in list_log(snapshot.store).commits if commit.version <= snapshot.version]

@@ -1,4 +1,4 @@
-"""Why each file may go, in words."""
+"""Descriptions of why each file may be deleted."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _BY_KIND = {
 
 
 def reasons(snapshot: Snapshot, files: pa.Table, retention: Retention) -> pa.Array:
-    """Why each of some files may go, from the log's removes, the newest first.
+    """The reason for each file, from the `remove` actions in the log.
 
     Args:
         snapshot: the newest version.
-        files: as OLD_FILES, in one piece.
-        retention: that they are older than.
+        files: the files to delete, with the schema OLD_FILES, in one chunk.
+        retention: the retention of the vacuum.
 
     Returns:
-        A dictionary of texts.
+        A dictionary-encoded array of strings.
     """
     hours = f"{retention.retention_ms / HOUR_MS:g} h"
     strings = [_BY_KIND.get(kind, f"not referenced by the table, older than {hours}") for kind in KINDS]
@@ -40,7 +40,7 @@ def reasons(snapshot: Snapshot, files: pa.Table, retention: Retention) -> pa.Arr
     rows = np.flatnonzero(codes == KINDS.index(FileKind.DATA))
     if len(rows):
         paths = ListedPaths(files.column("path").combine_chunks().take(pa.array(rows)))
-        removed = _removed(snapshot).named(paths)
+        removed = _removed(snapshot).match_paths(paths)
         codes[rows[removed]] = len(strings)
         strings.append(f"removed from the table, the retention of {hours} passed")
         for version, of_version in _removed_at(snapshot, paths).items():
@@ -50,7 +50,10 @@ def reasons(snapshot: Snapshot, files: pa.Table, retention: Retention) -> pa.Arr
 
 
 def _removed(snapshot: Snapshot) -> FileKeys:
-    """As far as it can be told: a vector that left the table before the retention only explains."""
+    """Keys of the removed files. Incomplete if a deletion vector's file cannot be determined.
+
+    Incomplete keys are acceptable, since the reasons do not decide which files are deleted.
+    """
     keys = FileKeys(root_uri=snapshot.store.uri)
     with suppress(MaintenanceError):
         keys.add_files(snapshot.tombstones(since_ms=0))
@@ -58,9 +61,9 @@ def _removed(snapshot: Snapshot) -> FileKeys:
 
 
 def _removed_at(snapshot: Snapshot, paths: ListedPaths) -> dict[int, list[int]]:
-    """For each version that the log still has: the rows of the files whose newest remove is in it.
+    """For each version in the log, the rows of the files whose newest `remove` action is in that version.
 
-    Reads commits from the newest on until each file has one.
+    Reads commits backwards from the newest commit until every file has a version.
     """
     versions: dict[int, list[int]] = {}
     unexplained: dict[bytes, int] | None = None
@@ -73,7 +76,7 @@ def _removed_at(snapshot: Snapshot, paths: ListedPaths) -> dict[int, list[int]]:
         if removes and unexplained is None:
             unexplained = {key: row for row, key in enumerate(paths.keys.to_pylist())}
         for remove in removes:
-            for key in _let_go(remove, root_uri=snapshot.store.uri):
+            for key in _keys_of_remove(remove, root_uri=snapshot.store.uri):
                 row = (unexplained or {}).pop(name_bytes(key), None)
                 if row is not None:
                     versions.setdefault(commit.version, []).append(row)
@@ -82,7 +85,7 @@ def _removed_at(snapshot: Snapshot, paths: ListedPaths) -> dict[int, list[int]]:
     return versions
 
 
-def _let_go(remove: RemoveFile, *, root_uri: str) -> set[str]:
+def _keys_of_remove(remove: RemoveFile, *, root_uri: str) -> set[str]:
     with suppress(MaintenanceError):
         return removed_keys(remove, root_uri=root_uri)
     return set()

@@ -1,4 +1,4 @@
-"""How old a file must be before it may be deleted."""
+"""The retention of a vacuum: the minimum age of files that may be deleted."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from delta_core.table_features.table_properties import TableProperties
 HOUR_MS: Final = 3_600_000
 _MOST_HOURS = 87_660_000
 FLOOR_MS: Final = 168 * HOUR_MS
-"""Whatever the table says, a week is kept: a writer that is still at work may have older files."""
+"""The smallest required retention, one week, independent of the table's properties. It protects the
+uncommitted files of long-running writers."""
 
 SAFETY_MARGIN_MS: Final = 5 * 60_000
-"""Clocks differ a little; a file this close to the limit is kept."""
+"""Added to the retention, because clocks of machines differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +24,11 @@ class Retention:
     """The retention of one vacuum.
 
     Attributes:
-        retention_ms: files that left the table, or were written, later than this ago are kept.
-        margin_ms: added to the retention for clocks that differ.
-        required_ms: what a protected vacuum must keep.
-        enforced: False when the caller lifted the protection on purpose.
-        specified: True when the caller named a retention.
+        retention_ms: files that were removed or written within this time are kept.
+        margin_ms: added to the retention, because clocks of machines differ.
+        required_ms: the smallest retention unless the caller disables the check.
+        enforced: False when the caller disabled the check.
+        specified: True when the caller passed a retention.
     """
 
     retention_ms: int
@@ -37,7 +38,7 @@ class Retention:
     specified: bool
 
     def cutoff_ms(self, now_ms: int) -> int:
-        """Only what is older than this may go."""
+        """Only files older than this time may be deleted."""
         return now_ms - self.retention_ms - self.margin_ms
 
 
@@ -51,45 +52,45 @@ def choose_retention(
     """The retention to apply.
 
     Args:
-        properties: the table's; `delta.deletedFileRetentionDuration` counts.
-        retention_hours: None takes what is required.
-        enforce_retention: False asks to go below what is required; `force` must be set too.
+        properties: the table's properties, for `delta.deletedFileRetentionDuration`.
+        retention_hours: the required retention when None.
+        enforce_retention: False allows a retention below the required retention, together with `force`.
         force: confirms `enforce_retention=False`.
 
     Raises:
-        RetentionTooShortError: less than what is required, and not both flags say so.
-        ConfigurationError: negative, not a number, or more than ten thousand years.
+        RetentionTooShortError: the retention is below the required retention, and the check is not disabled.
+        ConfigurationError: the retention is negative, not a number, or more than ten thousand years.
     """
-    required = max(properties.deleted_file_retention_ms, FLOOR_MS)
+    required_ms = max(properties.deleted_file_retention_ms, FLOOR_MS)
     if retention_hours is None:
-        wanted = required
+        retention_ms = required_ms
     elif not _is_number(retention_hours) or not 0 <= retention_hours <= _MOST_HOURS:
         raise ConfigurationError(
-            f"a retention of {_shown(retention_hours)} hours is not possible",
-            fix=f"give a number of hours from 0 to {_MOST_HOURS}",
+            f"A retention of {_shown(retention_hours)} hours is not possible.",
+            fix=f"Pass a number of hours from 0 to {_MOST_HOURS}.",
         )
     else:
-        wanted = round(retention_hours * HOUR_MS)
-    lifted = not enforce_retention and force
-    if wanted < required and not lifted:
+        retention_ms = round(retention_hours * HOUR_MS)
+    unprotected = not enforce_retention and force
+    if retention_ms < required_ms and not unprotected:
         raise RetentionTooShortError(
-            f"a retention of {wanted / HOUR_MS:g} hours is shorter than the {required / HOUR_MS:g} hours "
-            "that are protected",
-            cause="readers of older versions and writers that have not committed yet could lose files",
-            fix="use a longer retention; if no job and no reader uses the table, pass "
-            "enforce_retention=False and force=True (deltaward vacuum: --no-enforce-retention --force)",
+            f"A retention of {retention_ms / HOUR_MS:g} hours is shorter than the required "
+            f"{required_ms / HOUR_MS:g} hours.",
+            cause="Readers of older versions and writers with uncommitted files could lose files.",
+            fix="Use a longer retention. If no job and no reader uses the table, pass "
+            "enforce_retention=False and force=True (deltaward vacuum: --no-enforce-retention --force).",
         )
     return Retention(
-        retention_ms=wanted,
-        margin_ms=0 if lifted else SAFETY_MARGIN_MS,
-        required_ms=required,
-        enforced=not lifted,
+        retention_ms=retention_ms,
+        margin_ms=0 if unprotected else SAFETY_MARGIN_MS,
+        required_ms=required_ms,
+        enforced=not unprotected,
         specified=retention_hours is not None,
     )
 
 
 def _shown(value: object) -> str:
-    # Python writes no whole number of thousands of digits.
+    # Python refuses to format integers with thousands of digits.
     return "more" if isinstance(value, int) and value > _MOST_HOURS else repr(value)
 
 

@@ -1,4 +1,4 @@
-"""Deleting files: the task function of vacuum."""
+"""The task function of vacuum, which deletes files."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from delta_core.storage.unchanged import delete_unchanged
 
 
 def delete_files(task: JsonObject) -> JsonObject:
-    """Delete the files that are still those that were planned.
+    """Delete the planned files that did not change since the plan.
 
-    A file whose size or time differs was written since and is kept; one that is gone is no error. So is kept
-    what lies in a folder that has become another table. Two requests for each file, and one for each folder
-    on the way to it.
+    A file with another size or modification time was written again and is kept. A file in a directory that
+    has become another table is kept too. A missing file is ignored. Costs two requests for each file, and
+    one for each parent directory.
 
     Args:
-        task: `table_uri` and `files`, each `[path, size_bytes, modified_ms]`.
+        task: `table_uri` and `files`, each file as `[path, size_bytes, modified_ms]`.
 
     Returns:
-        `deleted` and `bytes`, and `kept`: paths of files that had changed, or are another table's.
+        `deleted` and `bytes`, and `kept`: paths of files that changed or that belong to another table.
 
     Raises:
         StorageError: a file could not be deleted.

@@ -1,4 +1,4 @@
-"""The checks. Each says what it looked at, whether it holds, and what is wrong when it does not."""
+"""The checks of one version of a table. Each reports what it examined and the problems that it found."""
 
 from __future__ import annotations
 
@@ -37,22 +37,23 @@ def verify_table(
 ) -> VerificationReport:
     """Check a version of a table.
 
-    The checks: `log_contiguous`, `paths_unique`, `files_exist` (with the size that the log gives),
-    `row_counts` (statistics against the footers of a sample), `checksum` when the version has one
-    (PROTOCOL.md, "Version Checksum File"), `row_total` when a number is expected, and `same_rows` when there
-    is a version to compare with.
+    The checks are `log_contiguous`, `paths_unique`, `files_exist` (with the sizes in the log), `row_counts`
+    (statistics against the footers of a sample of files), `checksum` if the version has a checksum
+    (PROTOCOL.md, "Version Checksum File"), `row_total` with `expected_rows`, and `same_rows` with
+    `compare_with_version`.
 
     Args:
         snapshot: the version to check.
-        compare_with_version: a version that must hold the same rows. Only the files that the two do not
-            share are read, all of them wholly.
-        expected_rows: the number of rows that there must be, by the statistics.
-        sample_footers: how many footers are read.
-        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`.
-        clock: paces repeated looks.
+        compare_with_version: a version that must have the same rows. Reads all rows of the files that only
+            one of the two versions has.
+        expected_rows: the expected number of rows, compared with the statistics.
+        sample_footers: number of footers to read.
+        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
+            shallow clone; see `Scan`.
+        clock: time source for retries.
 
     Raises:
-        DeltaError: a check could not be made at all, such as when the compared version is not in the log.
+        DeltaError: a check could not run, for example because the compared version is not in the log.
     """
     snapshot.require_readable(operation="verify the table", through_scan=True)
     access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
@@ -75,21 +76,21 @@ def verify_table(
 def _log_contiguous(snapshot: Snapshot) -> Check:
     listing = list_log(snapshot.store)
     versions = [commit.version for commit in listing.commits]
-    # Counted and not listed: a stray name may be billions of versions away.
-    holes = [(low + 1, high - 1) for low, high in pairwise(versions) if high > low + 1]
+    # As ranges, not as single versions: a stray file name may be billions of versions away.
+    gaps = [(low + 1, high - 1) for low, high in pairwise(versions) if high > low + 1]
     span = f"versions {versions[0]} to {versions[-1]}" if versions else "no commit files"
-    missing = some([str(low) if low == high else f"{low} to {high}" for low, high in holes])
-    detail = f"{span}, missing: {missing}" if holes else f"{span}, none missing"
-    return Check(
-        name="log_contiguous", passed=not holes, detail=detail, figures=(("commits", len(versions)),)
-    )
+    missing = some([str(low) if low == high else f"{low} to {high}" for low, high in gaps])
+    detail = f"{span}, missing: {missing}" if gaps else f"{span}, none missing"
+    return Check(name="log_contiguous", passed=not gaps, detail=detail, metrics=(("commits", len(versions)),))
 
 
 def _paths_unique(files: Sequence[LoggedFile]) -> Check:
     paths = [file.path for file in files]
-    twice = sorted(path for path, count in Counter(paths).items() if count > 1)
-    detail = f"{len(paths)} live files" + (f", listed twice: {some(twice)}" if twice else ", each once")
-    return Check(name="paths_unique", passed=not twice, detail=detail, figures=(("files", len(paths)),))
+    duplicates = sorted(path for path, count in Counter(paths).items() if count > 1)
+    detail = f"{len(paths)} live files, " + (
+        f"more than once: {some(duplicates)}" if duplicates else "without duplicates"
+    )
+    return Check(name="paths_unique", passed=not duplicates, detail=detail, metrics=(("files", len(paths)),))
 
 
 def _files_exist(snapshot: Snapshot, files: Sequence[LoggedFile], access: DataAccess) -> Check:
@@ -98,36 +99,36 @@ def _files_exist(snapshot: Snapshot, files: Sequence[LoggedFile], access: DataAc
     problems = []
     for file in files:
         try:
-            found = listed.get(resolve_data_path(file.path, root_uri=store.uri))
+            size_bytes = listed.get(resolve_data_path(file.path, root_uri=store.uri))
         except PathEscapeError:
             problem = size_problem(file, store=store, access=access)
             problems += [] if problem is None else [problem]
             continue
-        if found is None:
+        if size_bytes is None:
             problems.append(f"{file.path} (missing)")
-        elif found != file.size_bytes:
-            problems.append(f"{file.path} ({found} bytes instead of {file.size_bytes})")
-    detail = f"{len(files)} files have the size that the log gives"
+        elif size_bytes != file.size_bytes:
+            problems.append(f"{file.path} ({size_bytes} bytes instead of {file.size_bytes})")
+    detail = f"{len(files)} files have the size that the log records"
     if problems:
         detail = f"{len(problems)} of {len(files)} files: {some(problems)}"
-    return Check(name="files_exist", passed=not problems, detail=detail, figures=(("files", len(files)),))
+    return Check(name="files_exist", passed=not problems, detail=detail, metrics=(("files", len(files)),))
 
 
 def _row_counts(snapshot: Snapshot, files: Sequence[LoggedFile], sample: int, access: DataAccess) -> Check:
-    # Seeded by the version: a run that is repeated looks at the same files.
+    # Seeded by the version, so that a repeated run checks the same files.
     chosen = Random(snapshot.version).sample(list(files), min(sample, len(files)))
-    looks = [footer_problem(file, store=snapshot.store, access=access) for file in chosen]
-    problems = [problem for problem in looks if problem is not None]
+    results = [footer_problem(file, store=snapshot.store, access=access) for file in chosen]
+    problems = [problem for problem in results if problem is not None]
     detail = f"{len(chosen)} of {len(files)} footers agree with the statistics"
     if problems:
         detail = f"{len(problems)} of {len(chosen)} footers: {some(problems)}"
-    return Check(name="row_counts", passed=not problems, detail=detail, figures=(("footers", len(chosen)),))
+    return Check(name="row_counts", passed=not problems, detail=detail, metrics=(("footers", len(chosen)),))
 
 
 def _checksum(snapshot: Snapshot) -> Check:
-    wrong = snapshot.checksum_discrepancies
-    detail = "; ".join(wrong) or "files, bytes, protocol and metadata are what the version's checksum says"
-    return Check(name="checksum", passed=not wrong, detail=detail)
+    discrepancies = snapshot.checksum_discrepancies
+    detail = "; ".join(discrepancies) or "files, bytes, protocol and metadata match the version's checksum"
+    return Check(name="checksum", passed=not discrepancies, detail=detail)
 
 
 def _row_total(files: Sequence[LoggedFile], expected: int) -> Check:
@@ -141,21 +142,21 @@ def _row_total(files: Sequence[LoggedFile], expected: int) -> Check:
         name="row_total",
         passed=total == expected and not unknown,
         detail=detail,
-        figures=(("rows", total), ("expected", expected)),
+        metrics=(("rows", total), ("expected", expected)),
     )
 
 
 def _rows(file: LoggedFile) -> int | None:
-    """How many rows of a file are not deleted, by the log."""
+    """The number of rows of a file that are not deleted, from the log; None without a row count."""
     count, dv = file.num_records, file.deletion_vector
     return count if count is None or dv is None else count - dv.cardinality
 
 
 def _same_rows(snapshot: Snapshot, files: Sequence[LoggedFile], version: int, access: DataAccess) -> Check:
     other = Snapshot.load(snapshot.store, version=version, clock=access.clock)
-    ours, theirs = snapshot.schema.names, other.schema.names
-    if set(ours) != set(theirs):
-        changed = sorted(set(ours) ^ set(theirs))
+    names, other_names = snapshot.schema.names, other.schema.names
+    if set(names) != set(other_names):
+        changed = sorted(set(names) ^ set(other_names))
         return Check(
             name="same_rows",
             passed=False,
@@ -165,10 +166,10 @@ def _same_rows(snapshot: Snapshot, files: Sequence[LoggedFile], version: int, ac
     now, then = {file.key: file for file in files}, {file.key: file for file in live_files(other)}
     only_now = [file for key, file in now.items() if key not in then]
     only_then = [file for key, file in then.items() if key not in now]
-    here, there = here_rows.hash(only_now, ours), there_rows.hash(only_then, ours)
+    here, there = here_rows.hash(only_now, names), there_rows.hash(only_then, names)
     return Check(
         name="same_rows",
         passed=here.minus(there).is_zero,
         detail=difference(here, there, of=f"version {snapshot.version}", than=f"version {version}"),
-        figures=(("rows_compared", here.rows), ("files_read", len(only_now) + len(only_then))),
+        metrics=(("rows_compared", here.rows), ("files_read", len(only_now) + len(only_then))),
     )

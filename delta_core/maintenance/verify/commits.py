@@ -1,7 +1,7 @@
-"""Checking what commits of ours did, whatever others have committed since.
+"""Checks of single commits, independent of later commits.
 
-A commit that changes no data removes files and adds others that hold the same rows: both are read and
-compared. Of any other commit the added files are looked up, and their footers compared with the statistics.
+For a commit that changes no data, the removed and the added files must have the same rows: both are read and
+compared. For any other commit, the added files must exist, and their footers must match the statistics.
 """
 
 from __future__ import annotations
@@ -39,28 +39,29 @@ def verify_commits(
     allowed_roots: Sequence[LogStore] = (),
     clock: Clock = SYSTEM_CLOCK,
 ) -> VerificationReport:
-    """Check the files that some commits added, and that those which only moved rows kept every one.
+    """Check the files that some commits added, and that commits which change no data kept every row.
 
-    The checks of each commit that added or removed files: `files_exist` (with the size that the log gives).
-    Then, where it changes no data, `same_bytes` (of files whose writer left a parity) and `same_rows`; where
-    it does, `row_counts` (statistics against footers, of 20 files at most).
-    Versions that others committed in between or afterwards play no part.
+    Each commit with added or removed files gets the check `files_exist` (with the sizes in the log). A commit
+    that changes no data also gets `same_bytes` (for files with a recorded parity) and `same_rows`. Any other
+    commit gets `row_counts` (statistics against footers, of at most 20 files). Other commits in between or
+    afterwards do not affect the checks.
 
     Args:
         store: the table's store.
-        versions: the commits, in any order.
-        allowed_roots: where absolute paths of the log may lead, for a shallow clone; see `Scan`.
-        clock: paces repeated looks.
+        versions: the versions of the commits, in any order.
+        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
+            shallow clone; see `Scan`.
+        clock: time source for retries.
 
     Returns:
-        The report; without a commit it has no check, and nothing is asked of the store.
+        The report. Without versions it has no checks and costs no request.
 
     Raises:
-        DeltaError: a check could not be made at all, such as when a commit is not in the log any more, or the
-            store does not answer.
+        DeltaError: a check could not run, for example because a commit is no longer in the log, or the store
+            does not respond.
 
-    Cost: for each commit two requests, those of opening its version, one for each added file, and the files
-    that it added and removed, wholly, where it changes no data.
+    Cost: for each commit two requests, the requests to load its version, and one for each added file. For a
+    commit that changes no data, also a full read of the files that it added and removed.
     """
     access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
     checks: list[Check] = []
@@ -90,41 +91,43 @@ def _checked(store: LogStore, version: int, access: DataAccess, clock: Clock) ->
 
 
 def _files_exist(store: LogStore, version: int, files: Sequence[LoggedFile], access: DataAccess) -> Check:
-    looks = [partial(size_problem, file, store=store, access=access) for file in files]
+    lookups = [partial(size_problem, file, store=store, access=access) for file in files]
     return _of_each(
         "files_exist",
         version,
-        parallel(store, looks),
-        right="have the size that the log gives",
+        parallel(store, lookups),
+        right="have the size that the log records",
         unit="files",
     )
 
 
 def _same_bytes(store: LogStore, version: int, files: Sequence[LoggedFile], access: DataAccess) -> Check:
-    # One after the other: a file may be large.
+    # Sequentially, since files may be large.
     problems = [byte_problem(file, store=store, access=access) for file in files if file.parity is not None]
-    return _of_each("same_bytes", version, problems, right="have the bytes that were written", unit="files")
+    return _of_each(
+        "same_bytes", version, problems, right="are unchanged since they were written", unit="files"
+    )
 
 
 def _row_counts(store: LogStore, version: int, files: Sequence[LoggedFile], access: DataAccess) -> Check:
-    # Seeded by the version: a check that is repeated looks at the same files.
+    # Seeded by the version, so that a repeated check reads the same files.
     chosen = Random(version).sample(list(files), min(_MOST_FOOTERS, len(files)))
-    looks = [partial(footer_problem, file, store=store, access=access) for file in chosen]
+    reads = [partial(footer_problem, file, store=store, access=access) for file in chosen]
     return _of_each(
         "row_counts",
         version,
-        parallel(store, looks),
+        parallel(store, reads),
         right="agree with the statistics",
         unit="footers",
     )
 
 
 def _of_each(name: str, version: int, problems: Sequence[str | None], *, right: str, unit: str) -> Check:
-    """A check of single files that version added; a problem of None is none."""
-    wrong = [problem for problem in problems if problem is not None]
-    what = f"{len(problems)} {unit} that version {version} added"
-    detail = f"{len(wrong)} of {what}: {some(wrong)}" if wrong else f"{what} {right}"
-    return Check(name=name, passed=not wrong, detail=detail, figures=((unit, len(problems)),))
+    """A check of single files that a version added; `problems` has None for each file without a problem."""
+    actual = [problem for problem in problems if problem is not None]
+    subject = f"{len(problems)} {unit} that version {version} added"
+    detail = f"{len(actual)} of {subject}: {some(actual)}" if actual else f"{subject} {right}"
+    return Check(name=name, passed=not actual, detail=detail, metrics=((unit, len(problems)),))
 
 
 def _same_rows(
@@ -132,7 +135,7 @@ def _same_rows(
 ) -> Check:
     version = snapshot.version
     reader = RowsOfFiles(snapshot, access)
-    figures = (("files_read", len(added) + len(removed)),)
+    metrics = (("files_read", len(added) + len(removed)),)
     try:
         here, there = reader.hash(added, reader.names), reader.hash(removed, reader.names)
     except DeltaError as error:
@@ -142,23 +145,24 @@ def _same_rows(
             name="same_rows",
             passed=False,
             detail=f"the rows of version {version} cannot be compared: {error}",
-            figures=figures,
+            metrics=metrics,
         )
     return Check(
         name="same_rows",
         passed=here.minus(there).is_zero,
         detail=difference(here, there, of=f"version {version}", than="the files that it removed"),
-        figures=(("rows_compared", here.rows), *figures),
+        metrics=(("rows_compared", here.rows), *metrics),
     )
 
 
 def difference(here: RowHash, there: RowHash, *, of: str, than: str) -> str:
-    """How two multisets of rows differ, for people."""
-    left = here.minus(there)
-    if left.is_zero:
-        return f"{of} has the same rows as {than}; {here.rows} of them were moved and compared"
-    if left.rows:
-        return f"{of} has {abs(left.rows)} rows {'more' if left.rows > 0 else 'fewer'} than {than}"
-    columns = [name for name, value in left.columns if value]
-    where = ", ".join(columns) if columns else "how values go together"
+    """A description of the difference between two multisets of rows."""
+    remainder = here.minus(there)
+    if remainder.is_zero:
+        return f"{of} has the same rows as {than}; {here.rows} rewritten rows were compared"
+    if remainder.rows:
+        comparison = "more" if remainder.rows > 0 else "fewer"
+        return f"{of} has {abs(remainder.rows)} rows {comparison} than {than}"
+    columns = [name for name, value in remainder.columns if value]
+    where = ", ".join(columns) if columns else "the combination of values in rows"
     return f"the rows of {of} differ from those of {than}, in {where}"

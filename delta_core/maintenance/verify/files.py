@@ -1,4 +1,4 @@
-"""The files that a check looks at, and their rows as a reader of the table sees them."""
+"""The files that the checks examine, and their rows as a reader of the table sees them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NUMBERS = ["base_row_id", "default_row_commit_version"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedFile:
-    """A data file as the log has it.
+    """A data file as in the log.
 
     Attributes:
         path: as in the log.
-        parity: of the file's bytes, if its writer left one; see `rewriting.parity`.
-        deletion_vector: of the rows that are deleted.
-        base_row_id, default_row_commit_version: what the log says of its rows.
+        parity: parity of the file's bytes, if its writer recorded one; see `rewriting.parity`.
+        deletion_vector: marks the deleted rows.
+        base_row_id, default_row_commit_version: as in the log.
     """
 
     path: str
@@ -62,12 +62,12 @@ class LoggedFile:
 
     @property
     def key(self) -> tuple[str, DeletionVectorDescriptor | None]:
-        """Path and deletion vector: two versions that share both share the rows."""
+        """Path and deletion vector: together they identify the rows of the file in a version."""
         return self.path, self.deletion_vector
 
     @property
     def num_records(self) -> int | None:
-        """How many rows the statistics say that the file holds, deleted ones too; None: they do not."""
+        """The number of rows in the statistics, including deleted rows; None when they do not record it."""
         try:
             count = json.loads(self.stats or "{}").get("numRecords")
         except (ValueError, AttributeError):
@@ -76,7 +76,7 @@ class LoggedFile:
 
 
 def live_files(snapshot: Snapshot) -> list[LoggedFile]:
-    """The live files of a version. Statistics are loaded."""
+    """The live files of a version, with statistics."""
     table = snapshot.files.to_table([*_COLUMNS, *_NUMBERS])
     return [
         LoggedFile(
@@ -95,11 +95,11 @@ def live_files(snapshot: Snapshot) -> list[LoggedFile]:
 class RowsOfFiles:
     """Hashes the rows of files by the schema of one version, with deletion vectors and column mapping.
 
-    Where the table tracks rows, their ids and the versions in which they last changed count too.
+    If the table has row tracking, the hash includes row ids and row commit versions.
 
     Args:
-        snapshot: the version whose schema and partition columns count.
-        access: where files may be.
+        snapshot: the version whose schema and partition columns are used.
+        access: the roots that files may be in.
     """
 
     def __init__(self, snapshot: Snapshot, access: DataAccess) -> None:
@@ -118,15 +118,15 @@ class RowsOfFiles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that count."""
+        """The names of the hashed columns."""
         return tuple(self._reader.arrow_schema.names)
 
     def hash(self, files: Iterable[LoggedFile], names: Iterable[str]) -> RowHash:
-        """The hash of all rows of the files, over some columns. Each file is read wholly.
+        """The hash of all rows of the files, over some columns. Reads each file completely.
 
         Raises:
-            MissingDataFileError: a file is gone.
-            InvalidTableError: a file cannot be read, or a page of it is not what its checksum says.
+            MissingDataFileError: a file is missing.
+            InvalidTableError: a file cannot be read, or a page does not match its checksum.
             PathEscapeError: a file is outside the table and the allowed roots.
         """
         return hash_batches(self._batches(files), names)
@@ -152,57 +152,57 @@ class RowsOfFiles:
 
 
 def size_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> str | None:
-    """What is wrong with a file's place or size, for people; None: nothing. One request."""
+    """A description of a problem with a file's location or size; None without one. Costs one request."""
     try:
         place = access.locate(file.path, store=store)
-        found = place.store.head(place.path).size_bytes
+        size_bytes = place.store.head(place.path).size_bytes
     except PathEscapeError:
         return f"{file.path} (outside the table)"
     except ObjectNotFoundError:
         return f"{file.path} (missing)"
-    if file.size_bytes is not None and found != file.size_bytes:
-        return f"{file.path} ({found} bytes instead of {file.size_bytes})"
+    if file.size_bytes is not None and size_bytes != file.size_bytes:
+        return f"{file.path} ({size_bytes} bytes instead of {file.size_bytes})"
     return None
 
 
 def byte_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> str | None:
-    """That a file is not what its writer wrote, for people; None: it is, or the writer left no parity.
+    """A description of a change of a file's bytes; None without a change or without a recorded parity.
 
-    Reads the file wholly where there is one.
+    Reads a file with a recorded parity completely.
 
     Raises:
-        StorageError: the store does not answer, and may later.
+        StorageError: the store does not respond; a later attempt may succeed.
     """
     if file.parity is None:
         return None
     try:
         with access.open_logged(file.path, store=store) as source:
-            found = parity_of(source)
+            parity = parity_of(source)
     except (DeltaError, pa.ArrowException, OSError) as error:
-        _raise_if_passing(error)
+        _raise_if_retryable(error)
         return f"{file.path} (unreadable: {error})"
-    return None if found == file.parity else f"{file.path} (its bytes have changed since it was written)"
+    return None if parity == file.parity else f"{file.path} (its bytes have changed since it was written)"
 
 
 def footer_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> str | None:
-    """Where a footer and the statistics differ on the number of rows, for people; None: nowhere.
+    """A description of different row counts in a footer and in the statistics; None without a difference.
 
     Raises:
-        StorageError: the store does not answer, and may later.
+        StorageError: the store does not respond; a later attempt may succeed.
     """
     try:
         with access.open_logged(file.path, store=store) as source:
-            found = pq.read_metadata(source).num_rows
+            num_rows = pq.read_metadata(source).num_rows
     except (DeltaError, pa.ArrowException, OSError) as error:
-        _raise_if_passing(error)
+        _raise_if_retryable(error)
         return f"{file.path} (unreadable: {error})"
-    if file.num_records is not None and file.num_records != found:
-        return f"{file.path} ({found} rows, statistics say {file.num_records})"
+    if file.num_records is not None and file.num_records != num_rows:
+        return f"{file.path} ({num_rows} rows, but the statistics record {file.num_records})"
     return None
 
 
-def _raise_if_passing(error: Exception) -> None:
-    """A store that does not answer now says nothing about the file: the check is made again."""
+def _raise_if_retryable(error: Exception) -> None:
+    """Raise a temporary error of the store, which is not a problem of the file: the check is retried."""
     if isinstance(error, DeltaError) and error.retryable:
         raise error
 

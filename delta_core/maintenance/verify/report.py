@@ -1,4 +1,4 @@
-"""What checks found, as data."""
+"""The results of checks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check's outcome; `detail` is for people, `figures` for programs."""
+    """The result of one check: `detail` as a description, `metrics` as numbers (`figures` in JSON)."""
 
     name: str
     passed: bool
     detail: str
-    figures: tuple[tuple[str, int], ...] = ()
+    metrics: tuple[tuple[str, int], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The check as a JSON object."""
@@ -26,7 +26,7 @@ class Check:
             "name": self.name,
             "passed": self.passed,
             "detail": self.detail,
-            "figures": dict(self.figures),
+            "figures": dict(self.metrics),
         }
 
 
@@ -35,8 +35,8 @@ class VerificationReport:
     """All checks of one run.
 
     Attributes:
-        uri: of the table.
-        version: the version that was checked, or the last commit.
+        uri: the table's URI.
+        version: the checked version, or the last checked commit.
     """
 
     uri: str
@@ -49,13 +49,13 @@ class VerificationReport:
         return all(check.passed for check in self.checks)
 
     def error(self) -> VerificationError:
-        """The error that names the table and the failed checks."""
+        """An error that names the table and the failed checks."""
         failed = [check for check in self.checks if not check.passed]
         names = ", ".join(dict.fromkeys(check.name for check in failed))
         return VerificationError(
             f"{len(failed)} of {len(self.checks)} checks of the table {self.uri} failed: {names}.",
             cause="; ".join(check.detail for check in failed),
-            fix="Do not go on with this table before the cause is known; an earlier version can be restored.",
+            fix="Find the cause before any further write to this table. An earlier version can be restored.",
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -69,6 +69,6 @@ class VerificationReport:
 
 
 def some(items: Sequence[object]) -> str:
-    """The first few of many, and how many more there are."""
+    """The first items as a list for a message, with the number of the remaining items."""
     shown = ", ".join(str(item) for item in items[:_EXAMPLES])
     return shown if len(items) <= _EXAMPLES else f"{shown} and {len(items) - _EXAMPLES} more"

@@ -1,8 +1,8 @@
-"""A hash of a multiset of rows: equal for the same rows in any order, in any files. Columnar.
+"""A hash of a multiset of rows: equal for the same rows in any order and in any files. Computed by column.
 
-Each value becomes 64 bits, each row a mix of its values, the multiset the sum of its rows modulo 2^64.
-Sums can be added and subtracted, so two versions are compared by the files that they do not share. Without
-a secret seed it finds accidents, not forgeries.
+The hash of a value has 64 bits. The hash of a row mixes the hashes of its values. The hash of the multiset is
+the sum of the row hashes modulo 2^64. Sums can be subtracted, so that two versions are compared by only the
+files that they do not share. Without a secret seed, the hash detects accidents, not deliberate changes.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _STEP = np.uint64(0xD6E8FEB86659FD93)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowHash:
-    """Count and hash of rows, and per column the hash of its values, so that a difference has a name."""
+    """Count and hash of rows, and the hash of each column, which shows the columns that differ."""
 
     rows: int
     total: int
     columns: tuple[tuple[str, int], ...]
 
     def minus(self, other: RowHash) -> RowHash:
-        """What is left when the other rows are taken away; all zero when they are the same."""
-        theirs = dict(other.columns)
+        """The difference to the hash of other rows; all zero when the rows are the same."""
+        subtracted = dict(other.columns)
         return RowHash(
             rows=self.rows - other.rows,
             total=(self.total - other.total) & _MASK,
-            columns=tuple((name, (value - theirs.get(name, 0)) & _MASK) for name, value in self.columns),
+            columns=tuple((name, (value - subtracted.get(name, 0)) & _MASK) for name, value in self.columns),
         )
 
     @property
     def is_zero(self) -> bool:
-        """True when nothing is left."""
+        """True when count and hash are zero."""
         return self.rows == 0 and self.total == 0
 
 
@@ -63,12 +63,12 @@ def hash_batches(batches: Iterable[pa.RecordBatch], names: Iterable[str]) -> Row
 
 
 def hash_rows(arrays: Sequence[pa.Array], num_rows: int, *, seed: int = 0) -> Hashes:
-    """64 bits for each row of these columns; under another seed independent ones."""
+    """A 64-bit hash for each row of these columns; hashes of different seeds are independent."""
     return _rows([hash_array(array, seed=seed) for array in arrays], num_rows)
 
 
 def hash_array(array: pa.Array, *, seed: int = 0) -> Hashes:
-    """64 bits for each value; the same for equal values, also in different arrays of one type."""
+    """A 64-bit hash for each value; equal for equal values, also in different arrays of one type."""
     return _hashed(array, np.uint64(seed))
 
 
@@ -106,7 +106,7 @@ def _hashed(array: pa.Array, seed: np.uint64) -> Hashes:
 
 
 def _fixed(array: pa.Array, seed: np.uint64) -> Hashes:
-    """Values of a fixed width, by their bits; every NaN is one value, and so are the two zeros."""
+    """Hashes of fixed-width values by their bits. All NaN are one value, and both zeros are one value."""
     kind = array.type
     if pa.types.is_boolean(kind):
         bits = array.cast(pa.int8()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.uint64)
@@ -146,28 +146,28 @@ def _offsets(array: Any) -> npt.NDArray[np.int64]:
 
 
 def _children(array: Any, values: pa.Array) -> pa.Array:
-    """The children that the array's own slice covers."""
+    """The children of the array's own slice."""
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[len(array)].as_py()
     return values.slice(first, last - first)
 
 
 def _segments(values: Hashes, offsets: npt.NDArray[np.int64], seed: np.uint64) -> Hashes:
-    """For each segment the sum of its elements, each mixed with its place, by one prefix sum over all.
+    """For each segment, the sum of its elements, each mixed with its position; from one prefix sum.
 
-    Mixing before the sum matters: a polynomial modulo 2^64 is the same for some pairs of long texts,
-    whatever its base is.
+    Elements must be mixed before the sum: a polynomial hash modulo 2^64 collides for some pairs of long
+    strings, for any base.
     """
     starts, ends = offsets[:-1], offsets[1:]
     lengths = ends - starts
-    places = (np.arange(len(values), dtype=np.int64) - np.repeat(starts, lengths)).astype(np.uint64)
+    positions = (np.arange(len(values), dtype=np.int64) - np.repeat(starts, lengths)).astype(np.uint64)
     prefix = np.zeros(len(values) + 1, dtype=np.uint64)
-    np.cumsum(_mix(values + (places + np.uint64(1)) * _STEP + seed), out=prefix[1:])
+    np.cumsum(_mix(values + (positions + np.uint64(1)) * _STEP + seed), out=prefix[1:])
     return _mix(prefix[ends] - prefix[starts] + lengths.astype(np.uint64) * _BASE + seed)
 
 
 def _mix(values: Hashes) -> Hashes:
-    """The finaliser of splitmix64: every input bit reaches every output bit."""
+    """The finalizer of splitmix64: every input bit affects every output bit."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

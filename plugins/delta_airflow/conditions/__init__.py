@@ -1,1 +1,1 @@
-"""What sensors and triggers wait for: conditions on one table, each opened once and looked at again."""
+"""Conditions on one table that sensors and triggers wait for. Each is opened once and checked repeatedly."""

@@ -1,4 +1,4 @@
-"""The shape of a condition."""
+"""The interface of a condition."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from delta_core.storage.open import open_store, options_for
 
 
 class TableCondition(ABC):
-    """Something that a table is to be. It keeps its store, and what it has read, from one look to the next.
+    """A condition on a table. Between two checks it keeps its store and the snapshot that it has read.
 
     Args:
         table_uri: canonical URI of the table.
-        storage_options: for the store, which is opened here.
+        storage_options: options of the store, which the constructor opens.
     """
 
     def __init__(self, table_uri: str, *, storage_options: Mapping[str, str] | None = None) -> None:
@@ -24,15 +24,18 @@ class TableCondition(ABC):
         self._snapshot: Snapshot | None = None
 
     @abstractmethod
-    def look(self) -> dict[str, Any] | None:
-        """What there is to tell when the condition holds, JSON values only; None to go on waiting.
+    def check(self) -> dict[str, Any] | None:
+        """The result when the condition holds, as JSON values; None when the wait continues.
 
         Raises:
-            DeltaError: the store or the table cannot be read; `retryable` says whether waiting can help.
+            DeltaError: the store or the table cannot be read; `retryable` shows whether waiting can help.
         """
 
     def latest(self) -> Snapshot | None:
-        """The newest version; None while there is no table. One listing when nothing was committed since."""
+        """The newest version; None while the table does not exist.
+
+        Costs one listing when the table has no new commit.
+        """
         try:
             if self._snapshot is None:
                 self._snapshot = Snapshot.load(self.store)

@@ -1,4 +1,4 @@
-"""That the data of a table is fresh."""
+"""The condition that the data of a table is fresh."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from delta_core.snapshot.snapshot import Snapshot
 
 
 class FreshnessCondition(TableCondition):
-    """A commit that changed data, and that is no older than `max_age_seconds`.
+    """The table has a commit that changed data and that is not older than `max_age_seconds`.
 
-    Maintenance changes no data, and a commit that changes only the definition neither. Commits are read from
-    the newest backwards until one is too old to count, and each of them once.
+    Neither maintenance nor a commit that changes only the table definition counts as a change of data.
+    Commits are read from the newest backwards until one is too old. Each commit is read once.
 
     Args:
         table_uri: canonical URI of the table.
-        max_age_seconds: how old the newest change may be.
-        storage_options: for the store.
-        clock: the time now.
+        max_age_seconds: the maximum age of the newest change.
+        storage_options: options of the store.
+        clock: gives the current time.
     """
 
     def __init__(
@@ -39,19 +39,19 @@ class FreshnessCondition(TableCondition):
         super().__init__(table_uri, storage_options=storage_options)
         self._max_age_ms = int(max_age_seconds * 1000)
         self._clock = clock
-        self._looked_at = -1
+        self._checked_version = -1
 
-    def look(self) -> dict[str, Any] | None:
+    def check(self) -> dict[str, Any] | None:
         snapshot = self.latest()
-        # What an earlier look found too old, or without data, is no fresher now.
-        if snapshot is None or snapshot.version == self._looked_at:
+        # Commits that an earlier check rejected as too old, or without data, cannot have become fresh.
+        if snapshot is None or snapshot.version == self._checked_version:
             return None
         now_ms = self._clock.now_ms()
-        found = self._newest_change(snapshot, since_ms=now_ms - self._max_age_ms)
-        self._looked_at = snapshot.version
-        if found is None:
+        change = self._newest_change(snapshot, since_ms=now_ms - self._max_age_ms)
+        self._checked_version = snapshot.version
+        if change is None:
             return None
-        version, time_ms = found
+        version, time_ms = change
         return {
             "version": version,
             "timestamp_ms": time_ms,
@@ -59,9 +59,9 @@ class FreshnessCondition(TableCondition):
         }
 
     def _newest_change(self, snapshot: Snapshot, *, since_ms: int) -> tuple[int, int] | None:
-        """Version and time of the newest commit that changed data, unless it is older than that."""
+        """Version and time of the newest commit that changed data, unless it is older than `since_ms`."""
         own_times = in_commit_times_since(snapshot.metadata)
-        listed = list_log(self.store, from_version=self._looked_at + 1).commits
+        listed = list_log(self.store, from_version=self._checked_version + 1).commits
         for file in reversed([file for file in listed if file.version <= snapshot.version]):
             carries_time = own_times is not None and file.version >= own_times.version
             if not carries_time and file.info.modified_ms < since_ms:
@@ -69,7 +69,7 @@ class FreshnessCondition(TableCondition):
             try:
                 actions = commit_actions(self.store, file.version)
             except VersionNotFoundError:
-                return None  # Log cleanup took it meanwhile, so it is old.
+                return None  # Log cleanup has deleted the commit, so it is old.
             time_ms = (_own_time_ms(actions) if carries_time else None) or file.info.modified_ms
             if time_ms < since_ms:
                 return None

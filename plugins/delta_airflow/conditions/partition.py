@@ -1,4 +1,4 @@
-"""That a table has a partition."""
+"""The condition that a table has a partition."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from delta_core.snapshot.snapshot import Snapshot
 
 
 class PartitionCondition(TableCondition):
-    """Live files whose partition columns have the given values: so many of them, with so many rows.
+    """The table has enough live files, with enough rows, whose partition columns have the given values.
 
-    A look costs one listing where nothing was committed since the last one.
+    A check costs one listing when the table has no new commit.
 
     Args:
         table_uri: canonical URI of the table.
-        partition: partition columns and their values, as the log writes values.
-        min_files: so many files at least.
-        min_rows: so many rows at least, those of deletion vectors not counted; None asks for no number.
-        storage_options: for the store.
+        partition: partition columns and their values, written as in the log.
+        min_files: the minimum number of files.
+        min_rows: the minimum number of rows, without the rows that deletion vectors mark as deleted. None
+            sets no minimum.
+        storage_options: options of the store.
     """
 
     def __init__(
@@ -43,14 +44,14 @@ class PartitionCondition(TableCondition):
         self._partition = dict(partition)
         self._min_files = min_files
         self._min_rows = min_rows
-        self._looked_at: int | None = None
+        self._checked_version: int | None = None
 
-    def look(self) -> dict[str, Any] | None:
+    def check(self) -> dict[str, Any] | None:
         snapshot = self.latest()
-        if snapshot is None or snapshot.version == self._looked_at:
+        if snapshot is None or snapshot.version == self._checked_version:
             return None
         files = self._matching(snapshot)
-        self._looked_at = snapshot.version
+        self._checked_version = snapshot.version
         rows = None if self._min_rows is None else _rows(files)
         if files.num_rows < self._min_files or (rows or 0) < (self._min_rows or 0):
             return None
@@ -59,48 +60,48 @@ class PartitionCondition(TableCondition):
     def _matching(self, snapshot: Snapshot) -> pa.Table:
         columns = snapshot.metadata.partition_columns
         by_name = {column.lower(): column for column in columns}
-        wanted = {by_name.get(name.lower(), name): text for name, text in self._partition.items()}
-        if unknown := sorted(set(wanted) - set(columns)):
+        expected = {by_name.get(name.lower(), name): value for name, value in self._partition.items()}
+        if unknown := sorted(set(expected) - set(columns)):
             raise ConfigurationError(
-                f"The table has no partition column {', '.join(unknown)}",
-                cause=f"it is partitioned by {', '.join(columns) or 'nothing'}",
-                fix="Name its partition columns",
+                f"The table has no partition column {', '.join(unknown)}.",
+                cause=f"It is partitioned by {', '.join(columns)}." if columns else "It is not partitioned.",
+                fix="Use the table's partition columns.",
             )
         files = snapshot.files.to_table()
-        values = typed_partitions(files, snapshot.schema, wanted, mapping=snapshot.column_mapping)
+        values = typed_partitions(files, snapshot.schema, expected, mapping=snapshot.column_mapping)
         matches = [
-            pc.equal(values.column(name), _scalar(snapshot, name, text)) for name, text in wanted.items()
+            pc.equal(values.column(name), _scalar(snapshot, name, value)) for name, value in expected.items()
         ]
         return files.filter(pc.fill_null(reduce(pc.and_, matches), False))
 
 
-def _scalar(snapshot: Snapshot, name: str, text: str) -> pa.Scalar:
+def _scalar(snapshot: Snapshot, name: str, value: str) -> pa.Scalar:
     field = snapshot.schema.find(name)
     assert field is not None
     try:
-        return parse_column(pa.array([text], pa.string()), field.data_type)[0]
+        return parse_column(pa.array([value], pa.string()), field.data_type)[0]
     except CorruptLogError as error:
         raise ConfigurationError(
-            f"{text!r} is no value of the partition column {name}",
-            cause=f"The column is a {field.data_type}",
-            fix="Write it as the log does, such as 2026-01-31 for a date",
+            f"{value!r} is not a valid value of the partition column {name}.",
+            cause=f"The column has the type {field.data_type}.",
+            fix="Write the value as the log does, such as 2026-01-31 for a date.",
         ) from error
 
 
 def _rows(files: pa.Table) -> int:
-    """Rows of files by the log's own account.
+    """The number of live rows in some files, according to the log.
 
     Raises:
-        ConfigurationError: the log does not count those of a file.
+        ConfigurationError: the log records no row count for a file.
     """
     total = 0
     for file in files.select(["path", "stats", "deletion_vector"]).to_pylist():
         records = json.loads(file["stats"] or "{}").get("numRecords")
         if records is None:
             raise ConfigurationError(
-                "The rows of the partition are not counted in the log",
-                cause=f"The file {file['path']} has no statistics",
-                fix="Wait for a number of files, min_files, instead of one of rows",
+                "The log does not record how many rows the partition has.",
+                cause=f"The file {file['path']} has no statistics.",
+                fix="Wait for a number of files (min_files) instead of a number of rows.",
             )
         total += records - ((file["deletion_vector"] or {}).get("cardinality") or 0)
     return total

@@ -1,4 +1,4 @@
-"""That a table has a version."""
+"""The condition that a table has a version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from delta_airflow.table_versions import latest_version_in
 
 
 class VersionCondition(TableCondition):
-    """A version of at least `minimum_version`. A look is one listing of the log's tail; nothing is read."""
+    """The table has a version of at least `minimum_version`.
+
+    A check costs one listing of the log's tail and reads no file.
+    """
 
     def __init__(
         self, table_uri: str, minimum_version: int, *, storage_options: Mapping[str, str] | None = None
@@ -18,6 +21,6 @@ class VersionCondition(TableCondition):
         super().__init__(table_uri, storage_options=storage_options)
         self._minimum_version = minimum_version
 
-    def look(self) -> dict[str, Any] | None:
+    def check(self) -> dict[str, Any] | None:
         version = latest_version_in(self.store, self._minimum_version)
         return None if version is None else {"version": version}

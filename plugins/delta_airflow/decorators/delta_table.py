@@ -1,4 +1,4 @@
-"""`@task.delta_table`: a function that gets an opened table."""
+"""`@task.delta_table`: a task function that receives an open table."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class DeltaTableDecoratedOperator(_PythonDecoratedOperator):
-    """Calls a function with a table as its first argument; its others are those of the TaskFlow call.
+    """Calls a function with a table as its first argument, followed by the arguments of the TaskFlow call.
 
     Args:
         python_callable: the function.
         table_uri: absolute path or URI of the table (templated).
-        conn_id: connection of type `deltaward`: its roots are checked, its credentials used (templated).
+        conn_id: connection of type `deltaward`, with the allowed roots and the credentials (templated).
         version: the version to open; None opens the newest (templated).
-        required: False calls the function with None where there is no table (templated).
-        allowed_root_uris: where files of a shallow clone may lie beyond its own root; a list, or a template
-            that renders as one (templated).
+        required: False calls the function with None if the table does not exist (templated).
+        allowed_root_uris: the locations outside its own root where files of a shallow clone may be; a list,
+            or a template that renders to a list (templated).
         kwargs: those of Airflow's `@task`.
     """
 
@@ -59,7 +59,7 @@ class DeltaTableDecoratedOperator(_PythonDecoratedOperator):
         allowed_root_uris: Sequence[str] | str | None = None,
         **kwargs: Any,
     ) -> None:
-        # Airflow holds the call against the signature, in which the table is not the caller's to give.
+        # Airflow checks the TaskFlow call against the signature, which must not contain the table.
         super().__init__(python_callable=_with_table(python_callable, None), **kwargs)
         self.function = python_callable
         self.table_uri = table_uri
@@ -72,9 +72,9 @@ class DeltaTableDecoratedOperator(_PythonDecoratedOperator):
         """Open the table and call the function.
 
         Raises:
-            AirflowFailException: the table cannot be opened, or the function failed with an error of
-                Deltaward's, and running it again cannot help.
-            DeltaError: such an error that can pass.
+            AirflowFailException: the table cannot be opened, or the function raised a DeltaError, and the
+                error is permanent.
+            DeltaError: the same with a retryable error.
         """
         try:
             self.python_callable = _with_table(self.function, self._open())
@@ -82,7 +82,7 @@ class DeltaTableDecoratedOperator(_PythonDecoratedOperator):
         except DeltaError as error:
             if error.retryable:
                 raise
-            raise AirflowFailException(f"{error.code}: {error}") from error
+            raise AirflowFailException(f"{error.code}: {error}.") from error
 
     def _open(self) -> DeltaTable | None:
         hook = DeltawardHook(as_string("conn_id", self.conn_id))
@@ -100,11 +100,11 @@ def delta_table_task(
     multiple_outputs: bool | None = None,
     **kwargs: Any,
 ) -> TaskDecorator:
-    """Make a function a task that gets an opened `delta_core.DeltaTable` as its first argument.
+    """Make a function a task that receives an open `delta_core.DeltaTable` as its first argument.
 
     Args:
         python_callable: the function.
-        multiple_outputs: push each key of a returned mapping as an XCom of its own.
+        multiple_outputs: True pushes each key of a returned mapping as a separate XCom.
         kwargs: those of `DeltaTableDecoratedOperator`.
     """
     return task_decorator_factory(
@@ -116,15 +116,15 @@ def delta_table_task(
 
 
 def _with_table(function: Callable[..., Any], table: DeltaTable | None) -> Callable[..., Any]:
-    """The function with its first argument given."""
+    """The function with its first argument bound to the table."""
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in positional:
         raise ConfigurationError(
-            f"The function {function.__name__} takes no table",
-            cause="@task.delta_table gives the table as the first argument",
-            fix=f"Write it as {function.__name__}(table, ...)",
+            f"The function {function.__name__} takes no table.",
+            cause="@task.delta_table passes the table as the first positional argument.",
+            fix=f"Declare it as {function.__name__}(table, ...).",
         )
 
     @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""`@task.deltaward`: a function that says with which parameters a job runs."""
+"""`@task.deltaward`: a task function that returns the parameters of a job."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class DeltawardDecoratedOperator(DecoratedOperator, DeltaJobOperator):
 
     Args:
         python_callable: the function; it returns a mapping of JSON values, or None.
-        op_args, op_kwargs: what it is called with (templated).
-        kwargs: `kind`, `table_uri` and the rest of `DeltaTableOperator`, and those of Airflow's BaseOperator.
+        op_args, op_kwargs: the arguments of the function (templated).
+        kwargs: `kind`, `table_uri` and the other arguments of `DeltaTableOperator`, and those of Airflow's
+            BaseOperator.
     """
 
     template_fields: Sequence[str] = (
@@ -46,23 +47,23 @@ class DeltawardDecoratedOperator(DecoratedOperator, DeltaJobOperator):
         super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
 
     def execute(self, context: Context) -> Any:
-        """Ask the function, and run the job.
+        """Call the function for the job's parameters, and run the job.
 
         Raises:
             AirflowSkipException: the function returned None.
-            AirflowFailException: it returned no mapping, or the job failed in a way that running it again
-                cannot help.
-            DeltaError: the job failed and may be retried.
+            AirflowFailException: the function returned something other than a mapping, or the job failed
+                with a permanent error.
+            DeltaError: the job failed with a retryable error.
         """
         context_merge(context, self.op_kwargs)
         keywords = determine_kwargs(self.python_callable, self.op_args, context)
         given = self.python_callable(*self.op_args, **keywords)
         if given is None:
-            raise AirflowSkipException("The function gave no parameters, so there is nothing to do")
+            raise AirflowSkipException("The function returned no parameters, so there is nothing to do.")
         if not isinstance(given, Mapping):
             raise AirflowFailException(
-                f"The function gave a {type(given).__name__}. Fix: return the job's parameters as a mapping, "
-                "or None to skip the task"
+                f"The function returned a {type(given).__name__}. Fix: Return the job's parameters as a "
+                "mapping, or None to skip the task."
             )
         self.job_parameters = given
         return super().execute(context)
@@ -77,7 +78,7 @@ def deltaward_task(
 
     Args:
         python_callable: the function.
-        multiple_outputs: push each key of the job's summary as an XCom of its own.
+        multiple_outputs: True pushes each key of the job's summary as a separate XCom.
         kwargs: those of `DeltawardDecoratedOperator`.
     """
     return task_decorator_factory(

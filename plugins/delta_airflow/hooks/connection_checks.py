@@ -1,4 +1,4 @@
-"""What the button *Test* of a connection looks at."""
+"""The checks behind the button *Test* of a connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_s
 
 _OptionsOf = Callable[[str], Mapping[str, str]]
 
-# A person waits for the answer.
+# Short timeouts, because a person waits for the result.
 _IMPATIENT = {"timeout": "10s", "connect_timeout": "5s"}
 _HDFS_SCHEMES = ("hdfs", "webhdfs", "swebhdfs")
 _BEHIND_ALL = "\U0010ffff"
@@ -27,43 +27,51 @@ _WEBHDFS_IMPATIENT = {"timeout_seconds": "10"}
 
 
 def checked(settings: ConnectionSettings, options_of: _OptionsOf) -> str:
-    """Check what a connection's jobs will need on this machine, and say what was found.
+    """Check the requirements of a connection's jobs on this machine; returns a summary for people.
 
-    Writes nothing into a store. A local `work_dir` is made.
+    Writes nothing to a store. Creates a local `work_dir`.
 
     Raises:
-        DeltaError: something is missing, or a store does not answer or refuses.
+        DeltaError: a requirement is missing, or a store does not answer or refuses the request.
     """
     _check_work_dir(settings.work_dir, options_of)
     if settings.python is not None and not os.access(settings.python, os.X_OK):
-        raise ConfigurationError("The driver's interpreter does not exist on this machine")
+        raise ConfigurationError(
+            "The Python interpreter of the driver does not exist on this machine, or is not executable.",
+            fix="Correct the extra python of the connection.",
+        )
     if settings.runner is RunnerName.SPARK_SUBMIT:
         if spark_binary(settings) is None:
-            raise ConfigurationError(f"{settings.spark_binary} is not on this machine's PATH")
+            raise ConfigurationError(
+                f"{settings.spark_binary} is not on the PATH of this machine.",
+                fix="Install Spark here, or set spark_binary to an absolute path.",
+            )
         driver_program()
     elif settings.runner is RunnerName.SPARK_CONNECT:
         _check_connect(settings.connect_url)
-    said = [f"Jobs run with the runner {settings.runner}"]
+    report = [f"Jobs run with the runner {settings.runner}"]
     root = _root_to_list(settings.allowed_roots)
     if root is not None:
         _list(f"The allowed root {root}", root, options_of)
-        said.append(f"the allowed root {root} can be listed")
+        report.append(f"the allowed root {root} can be listed")
     elif settings.storage_conn_id is not None:
-        said.append("no allowed_roots, so no store was asked")
-    return "; ".join(said)
+        report.append("allowed_roots is empty, so no store was checked")
+    return "; ".join(report)
 
 
 def _root_to_list(roots: tuple[str, ...]) -> str | None:
-    """The root to list: the first in another store, else the first."""
+    """The root to list: the first remote root, or else the first root."""
     remote = [root for root in roots if uri_scheme(root) not in (None, "file")]
     return next(iter([*remote, *roots]), None)
 
 
 def _list(what: str, uri: str, options_of: _OptionsOf) -> None:
-    """List what is below a URI by one request. A local directory may be missing: other machines may have it.
+    """List the directory at a URI with one request. A missing local directory is accepted.
+
+    Other machines may have that local directory.
 
     Raises:
-        ConfigurationError: it cannot be listed.
+        ConfigurationError: the directory cannot be listed.
     """
     try:
         canonical = canonical_table_uri(uri)
@@ -73,23 +81,23 @@ def _list(what: str, uri: str, options_of: _OptionsOf) -> None:
             return
         store = open_store(canonical, storage_options=_impatient(uri, options_of(uri)))
         if uri_scheme(canonical) in _HDFS_SCHEMES:
-            # A walk would ask for one directory after another until there is a file.
+            # A recursive walk would list one directory after another until it finds a file.
             store.list_directory("", start_after=_BEHIND_ALL)
             return
-        # The first page alone.
+        # Requests only the first page.
         next(iter(store.walk()), None)
     except DeltaError as error:
-        # The store names the path below the root, which is empty.
+        # The store's message ends with the path below the root, which is empty here.
         problem = error.problem.rstrip(".").removesuffix(" ''")
         raise ConfigurationError(
-            f"{what} cannot be listed: {problem}", cause=error.cause, fix=error.fix
+            f"{what} cannot be listed: {problem}.", cause=error.cause, fix=error.fix
         ) from error
     except OSError as error:
-        raise ConfigurationError(f"{what} cannot be listed", cause=str(error.strerror)) from error
+        raise ConfigurationError(f"{what} cannot be listed.", cause=str(error.strerror)) from error
 
 
 def _impatient(uri: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Options with which a store that does not answer is given up soon; those that are given stay."""
+    """The options with short timeouts, so that the check does not hang. Timeouts that are set are kept."""
     scheme = uri_scheme(uri)
     if scheme not in REMOTE_SCHEMES:
         return dict(options)
@@ -110,20 +118,22 @@ def _check_work_dir(work_dir: Path | str, options_of: _OptionsOf) -> None:
         with tempfile.TemporaryFile(dir=work_dir):
             return
     except OSError as error:
-        raise ConfigurationError("The work_dir cannot be written", cause=str(error.strerror)) from error
+        raise ConfigurationError(
+            f"The worker cannot write to the work_dir {work_dir}.", cause=str(error.strerror)
+        ) from error
 
 
 def _check_connect(connect_url: str | None) -> None:
     if connect_url is None:
         raise ConfigurationError(
-            "The runner spark_connect needs a connect_url", fix="Set it, such as sc://127.0.0.1:15002"
+            "The runner spark_connect needs a connect_url.", fix="Set it, such as sc://127.0.0.1:15002."
         )
     parts = urlsplit(connect_url)
     try:
         socket.create_connection((parts.hostname or "", parts.port or 15002), timeout=3).close()
     except OSError as error:
         raise ConfigurationError(
-            "The Spark Connect server does not answer",
+            "The Spark Connect server does not answer.",
             cause=str(error),
-            fix="Start it, or correct connect_url",
+            fix="Start the server, or correct connect_url.",
         ) from error

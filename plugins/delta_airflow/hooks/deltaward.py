@@ -1,4 +1,4 @@
-"""The hook: from a connection of type `deltaward` to typed settings, run directories and runners."""
+"""The hook for connections of type `deltaward`. It provides typed settings, run directories and runners."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _ENGINES = {
 
 
 class DeltawardHook(BaseHook):
-    """Gives operators what a connection holds: settings, a place for a run's files, a runner.
+    """Gives operators the settings of a connection, a directory for a run's files, and a runner.
 
     Args:
-        conn_id: the connection; its extras are read by allow-list.
-        spark: what an operator says to Spark, for its runner.
+        conn_id: the connection; only extras on an allow-list are accepted.
+        spark: an operator's Spark arguments, for its runner.
     """
 
     conn_name_attr = "conn_id"
@@ -57,7 +57,7 @@ class DeltawardHook(BaseHook):
         """The connection's settings, with the storage options of the connection that `storage_conn_id` names.
 
         Raises:
-            ConfigurationError: the connection, or the named one, does not exist or is not valid.
+            ConfigurationError: the connection, or its storage connection, does not exist or is not valid.
         """
         try:
             connection = self.get_connection(self.conn_id)
@@ -74,11 +74,10 @@ class DeltawardHook(BaseHook):
 
     @classmethod
     async def aload(cls, conn_id: str) -> DeltawardHook:
-        """The hook with its settings read, for callers on an event loop (triggers).
+        """A hook whose settings are already read, for callers on an event loop (triggers).
 
         Raises:
-            ConfigurationError: the connection, or the one of its `storage_conn_id`, does not exist or is not
-                valid.
+            ConfigurationError: the connection, or its storage connection, does not exist or is not valid.
         """
         try:
             connection = await cls.aget_connection(conn_id)
@@ -100,7 +99,7 @@ class DeltawardHook(BaseHook):
         return self.settings
 
     def storage_options(self, table_uri: str) -> Mapping[str, str]:
-        """The options of the store of one table, or of another directory; none for a local one.
+        """The storage options for a table or another directory; empty for a local path.
 
         Raises:
             ConfigurationError: the connection's `storage_conn_id` is for another kind of store.
@@ -112,14 +111,14 @@ class DeltawardHook(BaseHook):
         """The canonical URI of a table that this connection may be used for.
 
         Raises:
-            ConfigurationError: the path is relative (a worker's directory means nothing to a DAG), the table
-                lies outside the connection's `allowed_roots`, or its `storage_conn_id` is for another kind of
-                store.
-            InvalidUriError: no store serves the URI.
+            ConfigurationError: the path is relative (the worker's current directory has no meaning for a
+                DAG), the table is outside the connection's `allowed_roots`, or its `storage_conn_id` is for
+                another kind of store.
+            InvalidUriError: no store supports the URI.
         """
         if uri_scheme(uri) is None and not os.path.isabs(uri):
             raise ConfigurationError(
-                f"The table URI {uri!r} is relative", fix="Give an absolute path or a file: URI"
+                f"The table URI {uri!r} is a relative path.", fix="Give an absolute path or a URI."
             )
         canonical = canonical_table_uri(uri)
         if not self._allows(canonical):
@@ -128,11 +127,11 @@ class DeltawardHook(BaseHook):
         return canonical
 
     def require_allowed(self, params: Mapping[str, Any]) -> None:
-        """Hold every URI among a job's parameters against the connection's `allowed_roots`.
+        """Check every URI among a job's parameters against the connection's `allowed_roots`.
 
         Raises:
-            ConfigurationError: one lies outside, or is relative.
-            InvalidUriError: no store serves one, so where it leads cannot be told.
+            ConfigurationError: a URI is outside the roots, or is a relative path.
+            InvalidUriError: no store supports a URI, so its location cannot be checked.
         """
         if not self.settings.allowed_roots:
             return
@@ -147,21 +146,21 @@ class DeltawardHook(BaseHook):
 
     def _outside(self, what: str) -> ConfigurationError:
         return ConfigurationError(
-            f"The connection {self.conn_id} may not be used for {what}",
-            cause="It lies outside the connection's allowed_roots",
-            fix="Use another connection, or add its root to allowed_roots",
+            f"The connection {self.conn_id} may not be used for {what}.",
+            cause="The location is outside the connection's allowed_roots.",
+            fix="Use another connection, or add its root to allowed_roots.",
         )
 
     def get_runner(self, name: RunnerName | None = None, *, directory: RunDirectory) -> Runner:
-        """A runner for one job, of engine `name` or else of the connection's.
+        """A runner for one job. Its engine is `name`, or the connection's runner by default.
 
         Raises:
-            ConfigurationError: the connection lacks what the engine needs.
+            ConfigurationError: the connection lacks a setting that the engine needs.
         """
         settings = self.settings
         chosen = name or settings.runner
         if chosen is RunnerName.INLINE:
-            # Loaded here: only a task that runs inline needs the maintenance code and its imports.
+            # Imported here, because only a task that runs inline needs the maintenance code.
             inline = importlib.import_module("delta_airflow.runners.inline")
             runner: Runner = inline.InlineRunner(
                 directory=directory, storage_options=settings.storage_options
@@ -180,11 +179,11 @@ class DeltawardHook(BaseHook):
     def run_directory(
         self, *, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int, job_id: str
     ) -> RunDirectory:
-        """A new directory for the files of one try, below the `work_dir`. Its user ends it by `discard`.
+        """A new directory for the files of one try, below the `work_dir`. The caller must `discard` it.
 
         Raises:
-            JobFailedError: it cannot be made.
-            ConfigurationError: the `work_dir` is a URI, and the connection's options do not open its store.
+            JobFailedError: the directory cannot be created.
+            ConfigurationError: the `work_dir` is a URI, and the connection's options cannot open its store.
         """
         parts: dict[str, Any] = {
             "dag_id": dag_id,
@@ -200,10 +199,10 @@ class DeltawardHook(BaseHook):
         return StoredRun.begin(work_dir, **parts, storage_options=self.storage_options(work_dir))
 
     def read_result(self, result_uri: str) -> JobResult:
-        """The result that an operator's XCom names, read on a worker that sees the same `work_dir`.
+        """The result at the `result_uri` of an operator's XCom. The worker needs access to the `work_dir`.
 
         Raises:
-            ConfigurationError: the URI leaves the connection's `work_dir`.
+            ConfigurationError: the URI is outside the connection's `work_dir`.
             JobFailedError: the file is missing or damaged.
             StorageError: the `work_dir` is a URI, and its store does not answer.
         """
@@ -213,7 +212,7 @@ class DeltawardHook(BaseHook):
         return read_stored_result(place, storage_options=self.storage_options(place))
 
     def read_state(self, result_uri: str) -> RunState:
-        """The last state of the run whose result an XCom or a spec names. Raises as `read_result`."""
+        """The last state of the run that has this `result_uri`. Raises the errors of `read_result`."""
         place = self._in_work_dir(result_uri)
         if isinstance(place, Path):
             return read_state_file(place.with_name("state.json"))
@@ -232,14 +231,14 @@ class DeltawardHook(BaseHook):
             if uri.startswith(f"{work_dir}/"):
                 return uri
         raise ConfigurationError(
-            "The result URI lies outside the connection's work_dir",
-            fix="Pass the `result_uri` of an operator's XCom, with the same connection",
+            "The result URI is outside the connection's work_dir.",
+            fix="Pass the `result_uri` of an operator's XCom, with the same connection.",
         )
 
     def test_connection(self) -> tuple[bool, str]:
-        """Check the settings, what the engine needs, and that one allowed root can be listed.
+        """Check the settings, the engine's requirements, and that one allowed root can be listed.
 
-        Starts no job, reads no table and writes nothing into a store.
+        Starts no job, reads no table and writes nothing to a store.
         """
         try:
             return True, checked(self.settings, self.storage_options)
@@ -248,7 +247,7 @@ class DeltawardHook(BaseHook):
 
 
 def settings_of(connection: Connection) -> ConnectionSettings:
-    """The settings of an Airflow connection; its secrets are masked in logs from here on.
+    """The settings of an Airflow connection. Also masks its secrets in logs from now on.
 
     Raises:
         ConfigurationError: the connection is not valid.
@@ -257,13 +256,13 @@ def settings_of(connection: Connection) -> ConnectionSettings:
     for name in ("host", "schema", "login", "port"):
         if getattr(connection, name):
             raise ConfigurationError(
-                f"The connection sets {name}, which deltaward does not use", fix="Leave the field empty"
+                f"The connection sets {name}, which deltaward does not use.", fix="Leave the field empty."
             )
     return _masked(parse_settings(extra, password=connection.password))
 
 
 def _masked(settings: ConnectionSettings) -> ConnectionSettings:
-    """The settings, whose secrets are masked in logs from here on."""
+    """Mask the secrets of the settings in logs from now on; returns the settings."""
     for secret in secrets_of(settings.storage_options):
         mask_secret(secret)
     if settings.connect_token:
@@ -273,16 +272,16 @@ def _masked(settings: ConnectionSettings) -> ConnectionSettings:
 
 def _no_connection(conn_id: str) -> ConfigurationError:
     return ConfigurationError(
-        f"There is no connection {conn_id}",
+        f"The connection {conn_id} does not exist.",
         fix=(
             "Add one of type deltaward, in the UI or as the environment variable "
-            f'AIRFLOW_CONN_{conn_id.upper()}=\'{{"conn_type": "deltaward"}}\''
+            f'AIRFLOW_CONN_{conn_id.upper()}=\'{{"conn_type": "deltaward"}}\'.'
         ),
     )
 
 
 def _no_storage_connection(conn_id: str, storage_conn_id: str) -> ConfigurationError:
     return ConfigurationError(
-        f"There is no connection {storage_conn_id}, which storage_conn_id of {conn_id} names",
-        fix="Add it, or correct the name",
+        f"The connection {storage_conn_id}, to which storage_conn_id of {conn_id} refers, does not exist.",
+        fix="Add the connection, or correct storage_conn_id.",
     )

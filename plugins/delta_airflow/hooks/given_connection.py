@@ -1,4 +1,4 @@
-"""The fields of an Airflow connection of another provider, each taken once, so that what is left is known."""
+"""The fields of another provider's Airflow connection. Each is consumed once, which shows the unused ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from delta_core.errors import ConfigurationError
 from delta_core.plain_values import value_string
 from delta_core.storage.store_options import FALSE
 
-_SPEAKS_OF_WHO_OR_WHERE = (
+_WORDS_OF_IDENTITY_OR_ADDRESS = (
     *("account", "auth", "cert", "client", "credential", "domain", "endpoint", "host", "identity"),
     *("impersonat", "kerberos", "key", "login", "pass", "principal", "profile", "prox", "region", "role"),
     *("sas", "secret", "sign", "ssl", "tenant", "tls", "token", "url", "user", "verify"),
@@ -26,11 +26,11 @@ _TRUE = frozenset({"1", "true", "yes", "on"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Something that a connection says and that no option of the store says.
+    """A field of a connection that no storage option can express.
 
     Attributes:
-        settled_by: plain names of options; where the `deltaward` connection gives one of them itself, it does
-            not matter what the other connection says.
+        settled_by: plain names of options. If the `deltaward` connection sets one of them itself, the field
+            of the other connection is irrelevant.
     """
 
     error: ConfigurationError
@@ -39,29 +39,29 @@ class Refusal:
 
 @dataclass(slots=True, kw_only=True)
 class Translation:
-    """What became of a connection.
+    """The storage options that a connection translates to.
 
     Attributes:
-        options: storage options, in the spelling with the service's prefix.
-        refusals: what could not become one; the first that matters is raised.
+        options: storage options, spelled with the prefix of the service.
+        refusals: fields that could not be translated. The error of the first relevant one is raised.
     """
 
     options: dict[str, str] = field(default_factory=dict, repr=False)
     refusals: list[Refusal] = field(default_factory=list)
 
     def give(self, name: str, value: str | None) -> None:
-        """Set an option, unless there is nothing to set it to."""
+        """Set an option, unless the value is empty."""
         if value:
             self.options[name] = value
 
 
 @dataclass(slots=True, kw_only=True)
 class GivenConnection:
-    """One connection. Empty values count as not given; names may have the prefix `extra__TYPE__` of old.
+    """One connection. Empty values count as not given. Names may have the old prefix `extra__TYPE__`.
 
     Attributes:
         fields: login, password, host, schema and port.
-        extra: the extra that is not taken yet.
+        extra: the entries of the extra that are not consumed yet.
     """
 
     conn_id: str
@@ -70,46 +70,46 @@ class GivenConnection:
     extra: dict[str, Any] = field(repr=False)
 
     def field_string(self, name: str) -> str | None:
-        """One of the connection's own fields."""
+        """The value of one of the connection's own fields."""
         value = self.fields.get(name)
         return None if value in (None, "") else str(value).strip() or None
 
     def take(self, name: str) -> Any:
-        """A value of the extra, which is not there any more afterwards; None when it is not given."""
+        """Remove and return a value of the extra; None when it is not given."""
         old = self.extra.pop(f"extra__{self.conn_type}__{name}", None)
         value = self.extra.pop(name, old)
         return None if value in (None, "", [], {}) else value
 
     def string(self, name: str) -> str | None:
-        """A value of the extra that is a string or a number.
+        """Take a value of the extra that is a string or a number.
 
         Raises:
-            ConfigurationError: it is something else.
+            ConfigurationError: the value is something else.
         """
         value = self.take(name)
         if value is None:
             return None
-        text = value_string(value)
-        if text is None:
+        string = value_string(value)
+        if string is None:
             raise self.not_valid(name, "a string")
-        return text.strip() or None
+        return string.strip() or None
 
     def flag(self, name: str) -> bool:
-        """A value of the extra that is true or false, also as a string; false when it is not given.
+        """Take a boolean of the extra, possibly given as a string; False when it is not given.
 
         Raises:
-            ConfigurationError: it is neither.
+            ConfigurationError: the value is not a boolean.
         """
-        text = (self.string(name) or "false").lower()
-        if text not in _TRUE | FALSE:
+        flag = (self.string(name) or "false").lower()
+        if flag not in _TRUE | FALSE:
             raise self.not_valid(name, "true or false")
-        return text in _TRUE
+        return flag in _TRUE
 
     def mapping(self, name: str) -> GivenConnection:
-        """A JSON object in the extra, also as a string, to be taken in the same way.
+        """Take a JSON object of the extra, possibly given as a string. Its entries are consumed likewise.
 
         Raises:
-            ConfigurationError: it is something else.
+            ConfigurationError: the value is something else.
         """
         value = self.take(name)
         if isinstance(value, str):
@@ -124,82 +124,85 @@ class GivenConnection:
         return GivenConnection(conn_id=self.conn_id, conn_type=self.conn_type, fields={}, extra=dict(value))
 
     def not_valid(self, name: str, expected: str) -> ConfigurationError:
-        """The error for a value that a field cannot have; the value, which may be a secret, is not in it."""
+        """The error for an invalid value of a field. It omits the value, which may be a secret."""
         return ConfigurationError(
-            f"{name!r} of the connection {self.conn_id} ({self.conn_type}) is not valid",
-            fix=f"Set it to {expected}",
+            f"{name!r} of the connection {self.conn_id} ({self.conn_type}) is not valid.",
+            fix=f"Set it to {expected}.",
         )
 
     def refused(self, name: str, *, cause: str, fix: str, settled_by: Iterable[str] = ()) -> Refusal:
-        """The refusal of a field that deltaward's stores cannot follow."""
+        """The refusal of a field that deltaward's stores do not support."""
         error = ConfigurationError(
-            f"The connection {self.conn_id} ({self.conn_type}) sets {name!r}, which deltaward cannot follow",
+            f"The connection {self.conn_id} ({self.conn_type}) sets {name!r}, "
+            "which deltaward does not support.",
             cause=cause,
             fix=fix,
         )
         return Refusal(error=error, settled_by=frozenset(settled_by))
 
-    def left_over(
+    def unused(
         self, harmless: Iterable[str], *, place: str = "", settled_by: Iterable[str] = ()
     ) -> list[Refusal]:
-        """Refusals of fields that were not taken and whose names speak of identity or place.
+        """Refusals of unused fields whose names concern the identity or the address.
 
         Args:
-            harmless: names that are known to say neither.
-            place: where in the connection these names stand, for the message.
-            settled_by: as of `Refusal`.
+            harmless: names that are known to concern neither.
+            place: the position of these names within the connection, for the message.
+            settled_by: see `Refusal`.
         """
         known = frozenset(harmless)
-        found = []
+        refusals = []
         for given, value in sorted(self.extra.items()):
             name = given.removeprefix(f"extra__{self.conn_type}__")
             is_set = value not in (None, "", False, [], {}) and str(value).lower() not in FALSE
-            if name in known or not is_set or not _matters(name):
+            if name in known or not is_set or not _is_relevant(name):
                 continue
-            found.append(
+            refusals.append(
                 self.refused(
                     f"{place}{name}",
-                    cause="By its name it says who asks or where the store is, and no store takes it",
-                    fix="Take it out of the connection, or use one for deltaward alone",
+                    cause="Its name suggests an identity or the address of the store, and no storage option "
+                    "corresponds to it.",
+                    fix="Remove it from the connection, or use a separate connection for deltaward.",
                     settled_by=settled_by,
                 )
             )
-        return found
+        return refusals
 
 
-def _matters(name: str) -> bool:
+def _is_relevant(name: str) -> bool:
+    """Whether a name suggests that the field concerns the identity or the address."""
     lowered = name.lower()
-    return any(word in lowered for word in _SPEAKS_OF_WHO_OR_WHERE)
+    return any(word in lowered for word in _WORDS_OF_IDENTITY_OR_ADDRESS)
 
 
 def certificates(given: GivenConnection, name: str, path: str) -> str:
-    """The certificates in a file that a connection names, without what stands between them.
+    """The certificates in a file that a connection refers to, without any other content.
 
     Raises:
-        ConfigurationError: it cannot be read where the task runs, or holds none.
+        ConfigurationError: the file cannot be read on the worker, or contains no certificate.
     """
-    cause = "It holds no certificate in PEM form"
+    cause = "It contains no certificate in PEM format"
     try:
         data = Path(path).expanduser().read_bytes()
     except (OSError, ValueError) as error:
-        data, cause = b"", str(getattr(error, "strerror", None) or "It is no path")
-    found = _CERTIFICATE.findall(data.replace(b"\r\n", b"\n"))
-    if not found:
+        data, cause = b"", str(getattr(error, "strerror", None) or "It is not a path")
+    blocks = _CERTIFICATE.findall(data.replace(b"\r\n", b"\n"))
+    if not blocks:
         raise ConfigurationError(
-            f"{name!r} of the connection {given.conn_id} names a file that cannot be read",
+            f"No certificates can be read from the file in {name!r} of the connection {given.conn_id}.",
             cause=cause,
-            fix="Put the file with the certificates where tasks run, or correct its path",
+            fix="Put the file with the certificates on the workers, or correct its path.",
         )
-    return b"".join(block + b"\n" for block in found).decode("ascii")
+    return b"".join(block + b"\n" for block in blocks).decode("ascii")
 
 
 def is_plain_http(url: str | None) -> bool:
-    """Whether an address is asked without TLS."""
+    """Whether a URL is accessed without TLS."""
     return (url or "").lower().startswith("http://")
 
 
 def proxy_of(given: GivenConnection, endpoint: str | None) -> str | None:
-    """The proxy for requests to an endpoint, from the `proxies` of a connection: a mapping by scheme."""
+    """The proxy for requests to an endpoint, from a connection's `proxies`, which is a mapping by scheme."""
     proxies = given.mapping("proxies")
     plain, secure = proxies.string("http"), proxies.string("https")
     return plain if is_plain_http(endpoint) else secure

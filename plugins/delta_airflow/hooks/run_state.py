@@ -1,4 +1,4 @@
-"""The state of one run, typed, as it is kept beside the run's spec and result."""
+"""The typed state of one run, as stored beside the run's specification and result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class RunPhase(StrEnum):
-    """Where a run is. `unknown`: it ended and whether it committed could not be told."""
+    """The phase of a run. `unknown`: the run ended, and its commit may or may not have succeeded."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -27,13 +27,13 @@ _NEXT: Mapping[RunPhase, frozenset[RunPhase]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """One run's state.
+    """The state of one run.
 
     Attributes:
         runner: the runner's name.
         process_group: the driver's process group on the worker; None for an inline run.
         last_event: the name of the latest progress event.
-        error_code: the error's `DeltaError.code` when the run did not succeed.
+        error_code: `DeltaError.code` of the error if the run did not succeed.
     """
 
     job_id: str
@@ -52,14 +52,14 @@ class RunState:
 
     @property
     def is_successful(self) -> bool:
-        """True when the run has ended well."""
+        """True when the run has succeeded."""
         return self.phase is RunPhase.SUCCEEDED
 
     def advance(self, phase: RunPhase, **changes: Any) -> RunState:
         """The state after moving to `phase`.
 
         Raises:
-            ValueError: a run in this phase cannot move there.
+            ValueError: no transition leads from the current phase to `phase`.
         """
         if phase not in _NEXT.get(self.phase, frozenset()):
             raise ValueError(f"a run that is {self.phase} cannot become {phase}")
@@ -71,10 +71,10 @@ class RunState:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> RunState:
-        """The state from what `to_json` gave; keys that are not known are ignored.
+        """The state from the output of `to_json`. Unknown keys are ignored.
 
         Raises:
-            ValueError: a field is missing or the phase is not known.
+            ValueError: a field is missing or the phase is unknown.
         """
         known = {name: value[name] for name in cls.__slots__ if name in value}
         if "job_id" not in known or "runner" not in known:

@@ -1,7 +1,7 @@
-"""What a connection of type `deltaward` says, checked.
+"""The validated settings of a connection of type `deltaward`.
 
-Extras are read by allow-list: a name that is not known is refused, so that a typing error cannot turn
-into a default, and nothing that a connection holds reaches a driver by accident.
+Only extras on an allow-list are accepted. An unknown name is an error, so that a misspelled setting does not
+silently use the default, and no other content of a connection reaches a driver by accident.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_s
 
 
 class RunnerName(StrEnum):
-    """The engines a job can be handed to."""
+    """The engines that can run a job."""
 
     INLINE = "inline"
     SPARK_SUBMIT = "spark_submit"
@@ -31,10 +31,10 @@ class RunnerName(StrEnum):
 
 
 STORAGE_OPTIONS = ALL_OPTIONS
-"""Storage options that a connection may hold, in any spelling that stores take: what the core's stores know.
-Each goes to the store, never into a spec or an argument."""
+"""Storage options that a connection may hold, in any spelling that the stores of `delta_core` accept.
+They are passed to the store, and never appear in a job specification or an argument."""
 
-_OPTIONS = "a JSON object of texts, numbers, true and false"
+_OPTIONS = "a JSON object whose values are strings, numbers, true or false"
 _SPARK_BINARIES = frozenset({"spark-submit", "spark2-submit", "spark3-submit"})
 _PYTHON_NAME = re.compile(r"python(\d+(\.\d+)?)?")
 _MASTER = re.compile(r"(local(\[[\d*,]+\])?|yarn|(spark|k8s)://\S+)")
@@ -45,22 +45,22 @@ class ConnectionSettings:
     """The settings of one connection.
 
     Attributes:
-        runner: the engine used when an operator names none.
-        master: Spark master for spark_submit; None leaves it to Spark's own configuration.
+        runner: the engine for operators that do not choose one.
+        master: Spark master for spark_submit; None: Spark's own configuration decides.
         connect_url: `sc://host:port` for spark_connect, without a token.
         connect_token: the Connect server's bearer token (the connection's password).
-        python: absolute path of the driver's interpreter; None is the worker's own.
-        driver_socket: where a driver host of this machine listens, for spark_connect; None starts each
-            driver anew.
+        python: absolute path of the driver's interpreter; None: the worker's own interpreter.
+        driver_socket: the socket of a driver host on this machine, for spark_connect; None starts a new
+            driver process for each job.
         spark_binary: spark-submit's name on PATH or its absolute path.
-        work_dir: where specs, results and states of runs are kept: a local directory, or the canonical URI of
-            one in another store.
-        allowed_roots: table URIs must lie under one of these; empty allows every table.
-        storage_options: for the tables' store; once `storage_conn_id` is resolved, with those of that
-            connection beneath.
-        storage_conn_id: a connection of another provider that says where the store is and who asks.
-        storage_type: that connection's type, once it is resolved.
-        deadline_seconds: a job is stopped after this long; None sets no limit.
+        work_dir: where the specifications, results and states of runs are stored: a local directory, or the
+            canonical URI of a directory in another store.
+        allowed_roots: table URIs must be under one of these; empty allows every table.
+        storage_options: options of the tables' store. Once `storage_conn_id` is resolved, they include the
+            options of that connection.
+        storage_conn_id: a connection of another provider with the store's address and credentials.
+        storage_type: the type of that connection, once it is resolved.
+        deadline_seconds: the time after which a job is stopped; None sets no limit.
     """
 
     runner: RunnerName = RunnerName.INLINE
@@ -84,17 +84,17 @@ def default_work_dir() -> Path:
 
 
 def parse_settings(extra: Mapping[str, Any], *, password: str | None = None) -> ConnectionSettings:
-    """The settings that a connection's extra and password hold. Empty values count as not given.
+    """The settings in a connection's extra and password. Empty values count as not given.
 
     Raises:
-        ConfigurationError: an extra is not known or its value is not valid. Values are not in the message.
+        ConfigurationError: an extra is unknown or its value is not valid. The message contains no values.
     """
     given = {name: value for name, value in extra.items() if value not in (None, "", [], {})}
     unknown = sorted(set(given) - set(_PARSERS))
     if unknown:
         raise ConfigurationError(
-            f"The connection has extras that deltaward does not know: {', '.join(unknown)}",
-            fix=f"Remove them; known are {', '.join(sorted(_PARSERS))}",
+            f"The connection has extras that deltaward does not know: {', '.join(unknown)}.",
+            fix=f"Remove them. The known extras are {', '.join(sorted(_PARSERS))}.",
         )
     parsed = {name: _PARSERS[name](value) for name, value in given.items()}
     return ConnectionSettings(**parsed, connect_token=password or None)
@@ -104,7 +104,7 @@ def parse_runner(value: object) -> RunnerName:
     """A runner's name.
 
     Raises:
-        ConfigurationError: there is no such runner.
+        ConfigurationError: the runner does not exist.
     """
     try:
         return RunnerName(str(value))
@@ -113,69 +113,71 @@ def parse_runner(value: object) -> RunnerName:
 
 
 def _invalid(name: str, expected: str) -> ConfigurationError:
-    return ConfigurationError(f"The connection's extra {name} is not valid", fix=f"Set it to {expected}")
+    return ConfigurationError(f"The connection's extra {name} is not valid.", fix=f"Set it to {expected}.")
 
 
 def _string(name: str, value: object) -> str:
     if not isinstance(value, str) or "\0" in value or "\n" in value:
-        raise _invalid(name, "one line of text")
+        raise _invalid(name, "a string of one line")
     return value.strip()
 
 
 def _master(value: object) -> str:
-    text = _string("master", value)
-    if not _MASTER.fullmatch(text):
+    master = _string("master", value)
+    if not _MASTER.fullmatch(master):
         raise _invalid("master", "local[N], yarn, spark://host:port or k8s://...")
-    return text
+    return master
 
 
 def _connect_url(value: object) -> str:
-    text = _string("connect_url", value)
-    expected = "sc://host:port; the token belongs into the connection's password"
+    url = _string("connect_url", value)
+    expected = "sc://host:port, and put the token into the connection's password"
     try:
-        parts = urlsplit(text)
-        secret = parts.password is not None or "token=" in text.lower()
+        parts = urlsplit(url)
+        secret = parts.password is not None or "token=" in url.lower()
         valid = parts.scheme == "sc" and bool(parts.hostname) and (parts.port or 0) >= 0
     except ValueError as error:
         raise _invalid("connect_url", expected) from error
     if secret or not valid:
         raise _invalid("connect_url", expected)
-    return text
+    return url
 
 
 def _python(value: object) -> str:
     path = Path(_string("python", value))
-    # Anything may be written into a connection; only an interpreter may be started from it.
+    # A connection can hold any path, but it may only start a Python interpreter.
     if not path.is_absolute() or not _PYTHON_NAME.fullmatch(path.name):
         raise _invalid("python", "the absolute path of a Python interpreter")
     return str(path)
 
 
 def _driver_socket(value: object) -> str:
-    text = _string("driver_socket", value)
-    if not Path(text).is_absolute():
+    path = _string("driver_socket", value)
+    if not Path(path).is_absolute():
         raise _invalid("driver_socket", "the absolute path of a driver host's socket")
-    return text
+    return path
 
 
 def _spark_binary(value: object) -> str:
-    text = _string("spark_binary", value)
-    path = Path(text)
-    if path.name not in _SPARK_BINARIES or not (text == path.name or path.is_absolute()):
-        raise _invalid("spark_binary", f"{', '.join(sorted(_SPARK_BINARIES))} or an absolute path to one")
-    return text
+    binary = _string("spark_binary", value)
+    path = Path(binary)
+    if path.name not in _SPARK_BINARIES or not (binary == path.name or path.is_absolute()):
+        raise _invalid(
+            "spark_binary", f"{', '.join(sorted(_SPARK_BINARIES))} or the absolute path of one of them"
+        )
+    return binary
 
 
 def _work_dir(value: object) -> Path | str:
-    text = _string("work_dir", value)
+    place = _string("work_dir", value)
     expected = "an absolute path, or a URI of a directory in a store, such as s3://bucket/runs"
-    if (scheme := uri_scheme(text)) is not None:
+    if (scheme := uri_scheme(place)) is not None:
         try:
-            uri = canonical_table_uri(text)
+            uri = canonical_table_uri(place)
         except InvalidUriError as error:
             raise _invalid("work_dir", expected) from error
         return local_path_of_uri(uri) if scheme == "file" else uri
-    path = Path(text).expanduser()
+    path = Path(place).expanduser()
     if not path.is_absolute():
         raise _invalid("work_dir", expected)
     return path
@@ -184,7 +186,7 @@ def _work_dir(value: object) -> Path | str:
 def _allowed_roots(value: object) -> tuple[str, ...]:
     entries: object = value.split(",") if isinstance(value, str) else value
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise _invalid("allowed_roots", "a list of URIs, or URIs with commas between them")
+        raise _invalid("allowed_roots", "a list of URIs, or comma-separated URIs")
     return tuple(entry.strip() for entry in entries if entry.strip())
 
 
@@ -199,8 +201,8 @@ def _storage_options(value: object) -> dict[str, str]:
     unknown = sorted(name for name in map(str, value) if not is_option(name))
     if unknown:
         raise ConfigurationError(
-            f"The connection has storage options that are not allowed: {', '.join(unknown)}",
-            fix=f"Remove them; allowed are {', '.join(sorted(STORAGE_OPTIONS))}",
+            f"The connection has storage options that are not allowed: {', '.join(unknown)}.",
+            fix=f"Remove them. The allowed options are {', '.join(sorted(STORAGE_OPTIONS))}.",
         )
     try:
         return option_strings(value)

@@ -1,4 +1,4 @@
-"""What an existing Airflow connection of type `spark` or `spark_connect` says, and its runner."""
+"""Settings from an existing Airflow connection of type `spark` or `spark_connect`, and its runner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOGGER = logging.getLogger(__name__)
 
 _RUNNERS: Mapping[str, RunnerName] = {
     "spark": RunnerName.SPARK_SUBMIT,
-    "k8s": RunnerName.SPARK_SUBMIT,  # what Airflow makes of a connection that is given as k8s://host
+    "k8s": RunnerName.SPARK_SUBMIT,  # the type that Airflow gives to a connection with the URI k8s://host
     "spark_connect": RunnerName.SPARK_CONNECT,
 }
 
@@ -32,23 +32,23 @@ _ARGUMENTS = (
     *("driver_class_path", "total_executor_cores", "executor_cores", "executor_memory", "driver_memory"),
     *("num_executors", "proxy_user", "properties_file"),
 )
-"""Arguments for which a connection's extra may have defaults, in this spelling or with hyphens."""
+"""Arguments for which a connection's extra may hold defaults, spelled like this or with hyphens."""
 
 _SET_BEFORE_THE_DRIVER = re.compile(
     r"spark\.(jars|files|archives|submit|(driver|executor|yarn\.am)\.(extra|default))"
 )
-"""Settings that are in force before the driver could set them, or become arguments of other processes."""
+"""Settings that take effect before the driver could set them, or that become arguments of other processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkDefaults:
-    """What a connection's extra says beside what the provider's hook reads.
+    """The settings in a connection's extra that the provider's hook does not read.
 
     Attributes:
-        arguments: by the names of `SparkArguments`.
-        conf: settings that anyone may see.
-        private_conf: settings that are secrets: they go by the driver's environment.
-        deploy_mode: as the extra has it.
+        arguments: default arguments, by the names of `SparkArguments`.
+        conf: settings without secrets.
+        private_conf: settings that are secrets. They reach the driver through its environment.
+        deploy_mode: the deploy mode in the extra.
     """
 
     arguments: Mapping[str, object] = field(default_factory=dict, hash=False)
@@ -58,69 +58,71 @@ class SparkDefaults:
 
 
 def chosen_runner(spark: SparkArguments, *, named: RunnerName | None, otherwise: RunnerName) -> RunnerName:
-    """The runner of an operator: its Spark connection's, or the one it names, or `otherwise`.
+    """The runner of an operator: that of its Spark connection, or else `named`, or else `otherwise`.
 
     Raises:
-        ConfigurationError: the operator names another runner than its Spark connection's, or says
-            something to Spark and runs without.
+        ConfigurationError: the operator names a runner that differs from its Spark connection's, or has Spark
+            arguments although its runner is `inline`.
     """
     if spark.spark_conn_id is None:
         runner = named or otherwise
         if runner is RunnerName.INLINE and spark.given():
             raise ConfigurationError(
-                f"The runner inline has no Spark, so it can do nothing with {', '.join(spark.given())}",
-                fix="Give a spark_conn_id or another runner, or leave these arguments out",
+                f"The runner inline does not use Spark, so it cannot use {', '.join(spark.given())}.",
+                fix="Give a spark_conn_id or another runner, or leave these arguments out.",
             )
         return runner
     runner = runner_of(spark_connection(spark.spark_conn_id))
     if named not in (None, runner):
         raise ConfigurationError(
-            f"The runner {named} contradicts the connection {spark.spark_conn_id}, which is for {runner}",
-            fix="Leave the runner out, or spark_conn_id",
+            f"The runner {named} contradicts the connection {spark.spark_conn_id}, which is for {runner}.",
+            fix="Leave out either runner or spark_conn_id.",
         )
     return runner
 
 
 def spark_connection(conn_id: str) -> Connection:
-    """The connection, which must be of a type that leads to Spark.
+    """The connection with this id, which must be of a Spark type.
 
     Raises:
-        ConfigurationError: there is none of that name, or it is of another type.
+        ConfigurationError: the connection does not exist, or is of another type.
     """
     try:
         connection = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException as error:
-        # The provider's hook would take YARN in its place.
+        # Without this error, the provider's hook would fall back to YARN.
         raise ConfigurationError(
-            f"There is no connection {conn_id}", fix="Name one of type spark or spark_connect"
+            f"The connection {conn_id} does not exist.",
+            fix="Set spark_conn_id to a connection of type spark or spark_connect.",
         ) from error
     runner_of(connection)
     return connection
 
 
 def runner_of(connection: Connection) -> RunnerName:
-    """The runner for a connection of that type.
+    """The runner for a connection, by its type.
 
     Raises:
-        ConfigurationError: it does not lead to Spark.
+        ConfigurationError: the connection is not of a Spark type.
     """
     try:
         return _RUNNERS[connection.conn_type or ""]
     except KeyError as error:
         raise ConfigurationError(
-            f"The connection {connection.conn_id} is of type {connection.conn_type}",
-            fix="Give spark_conn_id the name of one of type spark or spark_connect",
+            f"The connection {connection.conn_id} is of type {connection.conn_type}, "
+            "which is not a Spark type.",
+            fix="Set spark_conn_id to a connection of type spark or spark_connect.",
         ) from error
 
 
 def defaults_of(connection: Connection) -> SparkDefaults:
-    """The extra's settings and defaults for arguments. Secrets among them are masked from here on.
+    """The settings and default arguments in a connection's extra. Masks their secrets in logs from now on.
 
-    Settings are the names that begin with `spark.`, as the provider's `@task.pyspark` has it, and those of
-    the object `conf`. Unknown names are ignored.
+    Settings are the entries whose names begin with `spark.`, as in the provider's `@task.pyspark`, and the
+    entries of the object `conf`. Other unknown names are ignored.
 
     Raises:
-        ConfigurationError: a value is not valid, or a secret is where it would become an argument.
+        ConfigurationError: a value is not valid, or a secret would become a process argument.
     """
     extra: dict[str, Any] = connection.extra_dejson
     where = f"extra conf of the connection {connection.conn_id}"
@@ -140,7 +142,8 @@ def defaults_of(connection: Connection) -> SparkDefaults:
             raise _exposed(connection, name)
     if fixed := sorted(conf.keys() & FIXED_CONF):
         _LOGGER.warning(
-            "The connection %s sets %s: jobs set it themselves, so that their SQL means the same everywhere",
+            "A setting in the connection %s has no effect: %s. Jobs set it themselves, so that their SQL "
+            "has the same meaning everywhere.",
             connection.conn_id,
             ", ".join(fixed),
         )
@@ -154,48 +157,48 @@ def defaults_of(connection: Connection) -> SparkDefaults:
 
 
 def require_reachable_job(mode: str | None, *, spec: Path | str, secrets: bool) -> str:
-    """The deploy mode, when a driver in that mode can read its job and write its result.
+    """Return the deploy mode if a driver in that mode can read its job specification and write its result.
 
-    In mode `cluster` the driver runs on another machine: it sees no directory and no environment variable of
-    this one.
+    In mode `cluster` the driver runs on another machine. It has no access to the directories and environment
+    variables of this machine.
 
     Args:
         mode: `client`, `cluster`, or None for `client`.
-        spec: the file that the driver gets: a path of this machine, or the URI of a store that all reach.
-        secrets: whether the job needs any.
+        spec: the file that the driver reads: a path on this machine, or a URI that all machines can access.
+        secrets: whether the job needs secrets.
 
     Raises:
-        ConfigurationError: the mode does not exist, or the driver could not do the job.
+        ConfigurationError: the mode does not exist, or the driver could not run the job in that mode.
     """
     if mode in (None, "", "client"):
         return "client"
     if mode != "cluster":
-        raise ConfigurationError(f"There is no deploy mode {mode!r}", fix="Use client")
+        raise ConfigurationError(f"The deploy mode {mode!r} does not exist.", fix="Use client.")
     if uri_scheme(str(spec)) in (None, "file"):
         raise ConfigurationError(
-            "A job cannot be handed over in the deploy mode cluster",
-            cause="The driver runs on another machine, where the job's files are not",
-            fix="Use client mode: deploy_mode='client', or `deploy-mode` in the Spark connection's extra",
+            "The deploy mode cluster cannot be used for this job.",
+            cause="The driver runs on another machine, which cannot read the job's local files.",
+            fix="Use client mode: deploy_mode='client', or `deploy-mode` in the Spark connection's extra.",
         )
     if secrets:
         raise ConfigurationError(
-            "Secrets cannot be handed over in the deploy mode cluster",
-            cause="They go by the driver's environment, and the driver runs on another machine",
-            fix="Use client mode, or give the cluster's machines their own credentials",
+            "The deploy mode cluster cannot be used for a job that needs secrets.",
+            cause="Secrets are passed in the driver's environment, and the driver runs on another machine.",
+            fix="Use client mode, or give the machines of the cluster their own credentials.",
         )
     return "cluster"
 
 
 def _require_plain(connection: Connection, name: str, value: object) -> None:
     strings = value if isinstance(value, list) else [value]
-    if any(holds_secret(str(text)) for text in strings):
+    if any(holds_secret(str(string)) for string in strings):
         mask_secret(str(value))
         raise _exposed(connection, name)
 
 
 def _exposed(connection: Connection, name: str) -> ConfigurationError:
     return ConfigurationError(
-        f"The connection {connection.conn_id} has a secret in {name}",
-        cause="It would become an argument of a process, which every user of the machine can read",
-        fix="Put it into a file that Spark reads, such as spark-defaults.conf or Ivy's settings",
+        f"The connection {connection.conn_id} has a secret in {name}.",
+        cause="It would become an argument of a process, which every user of the machine can read.",
+        fix="Put the secret into a file that Spark reads, such as spark-defaults.conf or the Ivy settings.",
     )

@@ -1,8 +1,8 @@
-"""Storage options from a connection that the company has: `aws`, `google_cloud_platform`, `wasb` and others.
+"""Storage options from an existing connection of type `aws`, `google_cloud_platform`, `wasb` and others.
 
-`storage_conn_id` of a `deltaward` connection names it. It is read when a task runs, so that credentials that
-were rotated arrive, and nothing of it goes into a specification, an XCom or a log. One file for each service
-says what becomes of each of its fields.
+`storage_conn_id` of a `deltaward` connection refers to it. It is read when a task runs, so that rotated
+credentials take effect. None of its values goes into a job specification, an XCom or a log. One module per
+service translates the fields.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from delta_core.storage.uri import uri_scheme
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Service:
-    """A kind of connection, and how its stores spell their options.
+    """A kind of connection, and the names of the options of its stores.
 
     Attributes:
-        schemes: of the URIs that its stores serve.
-        identity: the options, by their plain names, that together say who asks.
+        schemes: the URI schemes of its stores.
+        identity: the plain names of the options that together make up the identity.
     """
 
     translate: Callable[[GivenConnection], Translation]
@@ -54,7 +54,7 @@ class _Service:
     identity: frozenset[str]
 
     def plain(self, name: str) -> str:
-        """The option that a spelling means; the spelling itself where it is none of this service."""
+        """The plain name of an option; the name as given if it is not an option of this service."""
         return plain_name(name, self.prefixes, self.names, self.aliases) or name
 
 
@@ -103,32 +103,33 @@ _SERVICES: Mapping[str, _Service] = {
 }
 
 STORAGE_CONNECTION_TYPES = tuple(sorted(_SERVICES))
-"""The types of connection that `storage_conn_id` may name."""
-
+"""The types of connection that `storage_conn_id` may refer to."""
 
 _NO_PROVIDER = (
-    "`airflow connections add` makes this of a type whose provider is not installed beside it, such as "
-    "apache-airflow-providers-amazon for aws"
+    "`airflow connections add` stores this type if the provider of the intended type is missing, such "
+    "as apache-airflow-providers-amazon for aws."
 )
 
 
 def with_storage_of(settings: ConnectionSettings, connection: Connection) -> ConnectionSettings:
-    """The settings with the storage options of another connection beneath their own.
+    """The settings, completed with the storage options of another connection.
 
-    An own option wins over the other connection's. Who asks is said as a whole: where the own options name a
-    credential of the service, none of the other connection's is taken.
+    The settings' own options take precedence. The identity is taken as a whole: if the own options contain a
+    credential of the service, no credential of the other connection is used.
 
     Raises:
-        ConfigurationError: the connection is of a type without a store, or says something about where the
-            store is or who asks that no option of the store says. Values are not in the message.
+        ConfigurationError: the connection's type has no store, or a field about the store's address or the
+            identity has no corresponding storage option. The message contains no values.
     """
     given = _given(connection)
     service = _SERVICES.get(given.conn_type)
     if service is None:
         raise ConfigurationError(
-            f"The connection {given.conn_id} of storage_conn_id is of the type {given.conn_type!r}",
-            cause=_NO_PROVIDER if given.conn_type == "generic" else "It says nothing about a store",
-            fix=f"Name one of the type {', '.join(STORAGE_CONNECTION_TYPES)}",
+            f"The connection {given.conn_id} of storage_conn_id is of the type {given.conn_type!r}.",
+            cause=_NO_PROVIDER
+            if given.conn_type == "generic"
+            else "Connections of this type describe no store.",
+            fix=f"Use a connection of one of the types {', '.join(STORAGE_CONNECTION_TYPES)}.",
         )
     translation = service.translate(given)
     own = {service.plain(name) for name in settings.storage_options}
@@ -144,34 +145,34 @@ def with_storage_of(settings: ConnectionSettings, connection: Connection) -> Con
 
 
 def require_store_of(settings: ConnectionSettings, uri: str) -> None:
-    """Hold a URI against the kind of store that `storage_conn_id` is for. Local ones are always allowed.
+    """Check that a URI belongs to the kind of store of `storage_conn_id`. Local URIs are always allowed.
 
     Raises:
-        ConfigurationError: it is in another kind of store.
+        ConfigurationError: the URI belongs to another kind of store.
     """
     scheme = uri_scheme(uri)
     service = _SERVICES.get(settings.storage_type or "")
     if service is not None and scheme in REMOTE_SCHEMES - service.schemes:
         raise ConfigurationError(
             f"The connection {settings.storage_conn_id} is of the type {settings.storage_type}, "
-            f"and the URI begins with {scheme}:",
-            cause=f"Such a connection is for {', '.join(f'{s}:' for s in sorted(service.schemes))}",
-            fix="Use a connection whose storage_conn_id fits the store, or leave storage_conn_id out",
+            f"and the URI begins with {scheme}:.",
+            cause=f"Such a connection is for {', '.join(f'{s}:' for s in sorted(service.schemes))}.",
+            fix="Use a connection whose storage_conn_id matches the store, or leave storage_conn_id out.",
         )
 
 
 def secrets_of(options: Mapping[str, str]) -> list[str]:
-    """The values among storage options that must not be shown, and secrets that are a part of one."""
-    found = []
+    """The secret values among storage options, and secrets that are part of such a value."""
+    secrets = []
     for name, value in options.items():
         if is_secret(name):
-            found.append(value)
-            found.extend(_private_keys(value))
-    return found
+            secrets.append(value)
+            secrets.extend(_private_keys(value))
+    return secrets
 
 
 def _private_keys(value: str) -> list[str]:
-    """The secrets in a service account's key file, which may be shown without what surrounds them."""
+    """The secrets in a service account's key file, which might appear in a log without their context."""
     if not value.lstrip().startswith("{"):
         return []
     try:
@@ -179,22 +180,22 @@ def _private_keys(value: str) -> list[str]:
     except ValueError:
         return []
     names = ("private_key", "private_key_id", "client_secret", "refresh_token")
-    return [text for name in names if isinstance(text := document.get(name), str) and text]
+    return [secret for name in names if isinstance(secret := document.get(name), str) and secret]
 
 
 def _given(connection: Connection) -> GivenConnection:
     """The fields of a connection.
 
     Raises:
-        ConfigurationError: its extra is no JSON object, which Airflow would take for an empty one.
+        ConfigurationError: the extra is not a JSON object. Airflow would treat it as empty.
     """
     conn_id, conn_type = str(connection.conn_id), str(connection.conn_type or "").replace("-", "_")
     extra = connection.extra_dejson
     if not isinstance(extra, dict) or (not extra and _holds_something(connection.extra)):
         raise ConfigurationError(
-            f"The extra of the connection {conn_id} is no JSON object",
-            cause="What it says about the store and its credentials would be left out",
-            fix="Correct it",
+            f"The extra of the connection {conn_id} is not a JSON object.",
+            cause="Airflow would treat it as empty and ignore its address and credentials.",
+            fix="Correct the extra of the connection.",
         )
     return GivenConnection(
         conn_id=conn_id,

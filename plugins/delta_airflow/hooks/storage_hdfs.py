@@ -1,4 +1,4 @@
-"""What becomes of the fields of a connection of the type `webhdfs` or `hdfs`."""
+"""Translation of a connection of the type `webhdfs` or `hdfs` to storage options."""
 
 from __future__ import annotations
 
@@ -11,56 +11,58 @@ IDENTITY = frozenset({"user", "delegation_token"})
 
 _HARMLESS = frozenset({"autoconfig"})
 
-# Of the name node's own protocol: what connections of the type hdfs name.
+# Ports of the name node's RPC protocol, which connections of the type hdfs contain.
 _RPC_PORTS = frozenset({"8020", "8022", "9000"})
-_WHO = ("cookies", "headers", "cert", "key")
+_IDENTITY_FIELDS = ("cookies", "headers", "cert", "key")
 
 
 def translate(given: GivenConnection) -> Translation:
-    """Storage options of HDFS, which is asked through WebHDFS.
+    """The storage options for HDFS, which is accessed through WebHDFS.
 
     Raises:
-        ConfigurationError: a field is of the wrong kind.
+        ConfigurationError: a field has the wrong type.
     """
-    found = Translation()
+    translation = Translation()
     secure = given.flag("use_ssl")
-    found.give("webhdfs_endpoint", _endpoints(given, secure=secure))
-    found.give("delegation_token", given.string("delegation_token"))
+    translation.give("webhdfs_endpoint", _endpoints(given, secure=secure))
+    translation.give("delegation_token", given.string("delegation_token"))
     user = given.string("proxy_user") or given.string("effective_user") or given.field_string("login")
-    if "delegation_token" not in found.options:
-        found.give("user", user)
+    if "delegation_token" not in translation.options:
+        translation.give("user", user)
         if conf.get("core", "security", fallback="") == "kerberos":
-            found.refusals.append(
-                _identity(given, "login", "Airflow's security is kerberos, where a token stands for a login")
+            translation.refusals.append(
+                _identity(
+                    given, "login", "Airflow's security is kerberos, which needs a token and not a login."
+                )
             )
     if given.field_string("password"):
-        found.refusals.append(_identity(given, "password", "WebHDFS is asked without one"))
-    for name in _WHO:
+        translation.refusals.append(_identity(given, "password", "Requests to WebHDFS use no password."))
+    for name in _IDENTITY_FIELDS:
         if given.take(name):
-            found.refusals.append(_identity(given, name, "Requests are made without it"))
+            translation.refusals.append(_identity(given, name, "Requests do not use it."))
     verify = given.string("verify")
     if secure and verify is not None and verify.lower() not in ("true", "1"):
         switched_off = verify.lower() in FALSE
-        found.refusals.append(
+        translation.refusals.append(
             given.refused(
                 "verify",
-                cause="Certificates are checked always"
+                cause="Deltaward always verifies certificates."
                 if switched_off
-                else "Certificates are checked against those that the machine trusts",
-                fix="Have the machine trust the server's certificate (SSL_CERT_FILE), and leave it out",
+                else "Deltaward verifies certificates against those that the machine trusts.",
+                fix="Make the machine trust the server's certificate (SSL_CERT_FILE), and leave verify out.",
             )
         )
-    found.refusals += given.left_over(_HARMLESS, settled_by=IDENTITY)
-    return found
+    translation.refusals += given.unused(_HARMLESS, settled_by=IDENTITY)
+    return translation
 
 
 def _endpoints(given: GivenConnection, *, secure: bool) -> str | None:
-    """The addresses of the name nodes; None leaves it to the table's URI."""
+    """The addresses of the name nodes; None when the table's URI determines them."""
     hosts = [host.strip() for host in (given.field_string("host") or "").split(",") if host.strip()]
     port = given.field_string("port")
     if given.conn_type == "hdfs" and port in _RPC_PORTS:
         port = None
-    # A gateway's path in front of /webhdfs/v1.
+    # The path of a gateway, which comes before /webhdfs/v1.
     below = (given.field_string("schema") or "").strip("/")
     return ",".join(_endpoint(host, port, below, secure=secure) for host in hosts) or None
 
@@ -77,6 +79,6 @@ def _identity(given: GivenConnection, name: str, cause: str) -> Refusal:
     return given.refused(
         name,
         cause=cause,
-        fix='Give a "delegation_token", here or in storage_options, or name the user as login alone',
+        fix='Give a "delegation_token", here or in storage_options, or give only the user as login.',
         settled_by=IDENTITY,
     )

@@ -1,4 +1,4 @@
-"""What the operators share: from rendered arguments to a JobSpec, to a runner, to a small XCom."""
+"""The base class of the operators. It runs the JobSpec of the rendered arguments, and returns a summary."""
 
 from __future__ import annotations
 
@@ -35,29 +35,31 @@ if TYPE_CHECKING:
 
 
 class DeltaTableOperator(SparkOperator):
-    """Runs one job on one table. Subclasses say which kind and with which parameters.
+    """Runs one job on one table. Subclasses define the job kind and its parameters.
 
-    A retry of the task and a driver that outlived its task apply the work once; a cleared task applies it
-    again where it replaces: see `operators.provenance.idempotency_key`. An error that can pass is raised as
-    it is, so that Airflow retries; any other becomes AirflowFailException.
+    If a task is retried, or a driver outlives its task, the work is still applied only once. A cleared task
+    applies its work again if the work replaces data: see `operators.provenance.idempotency_key`. A retryable
+    error is raised unchanged, so that Airflow retries the task. Any other error becomes AirflowFailException.
 
     Args:
         table_uri: absolute path or URI of the table (templated).
-        table_id: `metaData.id` that the table must still have; None accepts any (templated).
+        table_id: the `metaData.id` that the table must have; None accepts any (templated).
         conn_id: connection of type `deltaward` (templated).
-        runner: `inline`, `spark_submit` or `spark_connect`; None is the type of `spark_conn_id`, or else the
-            kind's own choice, or else the connection's (templated).
-        work_name: names the work itself in place of the task instance, for idempotency across runs
+        runner: `inline`, `spark_submit` or `spark_connect`. None uses the type of `spark_conn_id`, or else
+            the default of the job kind, or else the connection's runner (templated).
+        work_name: a name for the work. It replaces the task instance in the idempotency key, so that the
+            work is applied once across runs (templated).
+        work_version: the number of this delivery of the work. If the table has recorded this number or a
+            higher one for the name, the job applies nothing. This fences off repeated and outdated
+            deliveries (templated).
+        on_clear: the behaviour of a cleared task whose work the table already has: `reapply` applies it
+            again, `keep` does nothing. None reapplies work that replaces data (an overwrite, a merge,
+            maintenance) and keeps work that adds data (templated).
+        lease: name of a lease that the job holds on the table while it runs. Only one job at a time can hold
+            a lease. None takes no lease (templated).
+        approver: the person who approved the work, for the provenance of the commit (templated).
+        deadline_seconds: the time after which the job is stopped; None uses the connection's limit
             (templated).
-        work_version: which delivery of the work this is. A table that has recorded this number for the
-            name, or a higher one, takes nothing: a repeated or outdated delivery is fenced off (templated).
-        on_clear: what a cleared task does with work that the table has: `reapply` it, or `keep` it and do
-            nothing. None reapplies what replaces (an overwrite, a merge, maintenance) and keeps what adds
-            (templated).
-        lease: name of a lease that the job holds on the table while it works; no two jobs hold one lease.
-            None takes none (templated).
-        approver: who approved the work, for the commit's provenance (templated).
-        deadline_seconds: stops the job after this long; None is the connection's limit (templated).
         kwargs: those of `SparkOperator` and of Airflow's BaseOperator.
     """
 
@@ -78,7 +80,7 @@ class DeltaTableOperator(SparkOperator):
     ui_color = "#d5ece4"
 
     default_runner: ClassVar[RunnerName | None] = None
-    """The kind's runner when the operator names none; None leaves it to the connection."""
+    """The runner of the job kind if the operator chooses none; None: the connection decides."""
 
     def __init__(
         self,
@@ -111,7 +113,7 @@ class DeltaTableOperator(SparkOperator):
 
     @abstractmethod
     def job_kind(self) -> str:
-        """The kind of job, from the rendered arguments."""
+        """The job kind, from the rendered arguments."""
 
     @abstractmethod
     def job_params(self) -> Mapping[str, Any]:
@@ -122,36 +124,36 @@ class DeltaTableOperator(SparkOperator):
         """
 
     def commits(self) -> bool:
-        """False when the job, as asked, cannot commit: then it needs no idempotency key."""
+        """False when the job cannot commit with these arguments and so needs no idempotency key."""
         return True
 
     def execute(self, context: Context) -> JobSummary:
         """Run the job.
 
         Returns:
-            The result's summary; the whole result is at its `result_uri`.
+            A summary of the result. The complete result is at its `result_uri`.
 
         Raises:
-            AirflowFailException: the job failed in a way that running it again cannot help.
-            DeltaError: the job failed and may be retried.
+            AirflowFailException: the job failed with a permanent error.
+            DeltaError: the job failed with a retryable error.
         """
         try:
             summary = self._run(context)
         except DeltaError as error:
             if error.retryable:
                 raise
-            raise AirflowFailException(f"{error.code}: {error}") from error
+            raise AirflowFailException(f"{error.code}: {error}.") from error
         return summary
 
     def on_kill(self) -> None:
-        """Stop the job: Airflow calls this when the task is ended from outside or times out."""
+        """Stop the job. Airflow calls this when the task is killed or times out."""
         self._killed = True
         if self._running is not None:
             self.log.warning("Stopping the job")
             self._running.cancel()
 
     def build_spec(self, task: TaskIdentity, *, hook: DeltawardHook) -> JobSpec:
-        """The JobSpec of the rendered arguments, without its result_uri. Holds no secret.
+        """The JobSpec for the rendered arguments, without its result_uri. Contains no secret.
 
         Raises:
             ConfigurationError: an argument or the connection is not valid.
@@ -163,15 +165,16 @@ class DeltaTableOperator(SparkOperator):
         name = as_optional_string("work_name", self.work_name)
         version = as_optional_int("work_version", self.work_version, minimum=0)
         if version is None:
-            # Taking it for 0 would fence off every delivery but the first, in silence.
+            # Reading it as 0 would silently fence off every delivery except the first.
             raise ConfigurationError(
-                "The work_version is empty after rendering", fix="Give a whole number, or leave it out"
+                "The work_version is empty after rendering.",
+                fix="Give a whole number, or leave work_version out.",
             )
         if version and name is None:
             raise ConfigurationError(
-                "A work_version is given without a work_name",
-                cause="Without a name, the work is that of one task instance and has no other deliveries",
-                fix="Give the work a name",
+                "A work_version is given without a work_name.",
+                cause="Without a name, the work belongs to one task instance and has no other deliveries.",
+                fix="Set work_name.",
             )
         kind, params = self.job_kind(), self.job_params()
         reapplies = reapplies_when_cleared(self.on_clear, kind, params)
@@ -190,7 +193,7 @@ class DeltaTableOperator(SparkOperator):
             storage_ref=f"airflow:{hook.conn_id}",
             trace_id=f"{task.dag_id}/{task.run_id}/{task.task_id}/{task.map_index}/{task.try_number}",
             user_metadata=user_metadata(task, approver=as_optional_string("approver", self.approver)),
-            # Unique per try: two drivers of one task must never write under one job's prefix.
+            # Unique per try: two drivers of one task must never write under the same job prefix.
             job_id=uuid.uuid4().hex,
         )
 
@@ -261,7 +264,7 @@ class DeltaTableOperator(SparkOperator):
         self.log.info("Version %s -> %s", result.version_from, result.version_to)
 
     def _annotate_outlets(self, context: Context, result: JobResult) -> None:
-        """Tell consumers of the table's asset which version this run left."""
+        """Record the resulting version in the event of the table's asset, for the asset's consumers."""
         for outlet in self.outlets or []:
             if isinstance(outlet, Asset) and same_table(outlet.uri, self.table_uri):
                 context["outlet_events"][outlet].extra = {

@@ -1,4 +1,4 @@
-"""Writing a checkpoint."""
+"""The operator that writes a checkpoint."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from delta_airflow.operators.planning import PlanningOperator
 
 
 class DeltaCleanupOperator(PlanningOperator):
-    """Lists, or with `dry_run=False` deletes, the files of the log that no version within retention needs.
+    """Lists, or with `dry_run=False` deletes, the log files that no version within retention needs.
 
     Args:
-        dry_run: True only plans; the plan is in the result (templated).
+        dry_run: True only plans. The plan is in the result (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 

@@ -1,8 +1,8 @@
-"""What clearing a task means: its work is done again, or stays as it was applied.
+"""The effect of clearing a task: its work is applied again, or kept as it was applied.
 
-A clearing is a person's wish, or a backfill's, that a task instance runs once more. It has a number: the
-first try that belongs to it. Retries, tries after a lost worker and drivers that outlived their task have the
-number of the clearing that they began under.
+A clearing is the request of a person or a backfill to run a task instance once more. Its number is the number
+of its first try. Retries, tries after a lost worker, and drivers that outlived their task have the number of
+the clearing under which they started.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ FIRST_CLEARING: Final = 1
 REPLACING_KINDS: Final = frozenset(
     {"clone", "merge", "optimize", "properties", "repair", "restore", "vacuum"}
 )
-"""Kinds whose work leads to the same table when it is done twice; `load` is one when it overwrites."""
+"""Job kinds whose work has the same outcome when it is applied twice. So has a `load` that overwrites."""
 
 RECORDED: Final = "recorded"
-"""`changes_since` of a source that continues from the version that the table has recorded."""
+"""The value of `changes_since` for a source that continues from the version recorded in the table."""
 
 
 class OnClear(StrEnum):
-    """What a cleared task does with work that the table has already."""
+    """The behaviour of a cleared task whose work the table already has."""
 
     REAPPLY = "reapply"
     KEEP = "keep"
 
 
 def clearing_number(*, try_number: int, max_tries: int | None, retries: int | None) -> int:
-    """The first try of the clearing that a try belongs to.
+    """The number of the clearing that a try belongs to, which is the number of its first try.
 
-    Airflow sets `max_tries` to `try_number + retries` when a task instance is cleared, and leaves it alone
-    otherwise. The number is of use only as long as `retries` of the task stays what it was, so it is kept
-    between the first try and this one.
+    Airflow sets `max_tries` to `try_number + retries` when a task instance is cleared, and never changes it
+    otherwise. The calculation is right only while `retries` of the task stays the same. Therefore the result
+    is limited to the range from the first try to this one.
     """
     if max_tries is None:
         return FIRST_CLEARING
@@ -46,51 +46,53 @@ def clearing_number(*, try_number: int, max_tries: int | None, retries: int | No
 
 
 def differing_retries(*, try_number: int, max_tries: int | None, retries: int | None) -> str | None:
-    """What to warn of when scheduler and worker have read other `retries`; None when they agree.
+    """A warning if scheduler and worker have read different `retries` for a task; None if they agree.
 
-    It shows at the first try alone. The number of a later clearing is wrong then: a retry may be taken for a
-    clearing, and apply work twice, or a clearing for a retry, and do nothing.
+    The difference can be detected only at the first try. It makes the numbers of later clearings wrong: a
+    retry can count as a clearing and apply the work twice, or a clearing can count as a retry and do nothing.
     """
     if try_number != FIRST_CLEARING or max_tries is None or max_tries == (retries or 0):
         return None
     return (
-        f"The scheduler has {max_tries} retries for this task and the worker {retries or 0}: a retry may be "
-        "taken for a clearing, or a clearing for a retry. Set what `retries` comes from on both alike"
+        f"The scheduler has {max_tries} retries for this task and the worker {retries or 0}: a retry may "
+        "count as a clearing, or a clearing as a retry. Set the same `retries` on scheduler and worker."
     )
 
 
 def reapplies_when_cleared(on_clear: object, kind: str, params: Mapping[str, Any]) -> bool:
-    """Whether a cleared task does its work again: as asked, or else when its work replaces.
+    """Whether a cleared task applies its work again: as `on_clear` states, by default if the work replaces.
 
     Raises:
-        ConfigurationError: there is no such answer, or the work cannot be done again.
+        ConfigurationError: the value of `on_clear` is not valid, or the work cannot be applied again.
     """
-    asked = as_optional_string("on_clear", on_clear)
-    if asked is None:
+    given = as_optional_string("on_clear", on_clear)
+    if given is None:
         return _replaces(kind, params)
     try:
-        chosen = OnClear(asked)
+        chosen = OnClear(given)
     except ValueError as error:
         raise ConfigurationError(
-            f"There is no on_clear {asked!r}", fix=f"Use one of {', '.join(OnClear)}, or leave it out"
+            f"The value {given!r} of on_clear is not valid.",
+            fix=f"Use one of {', '.join(OnClear)}, or leave on_clear out.",
         ) from error
-    if chosen is OnClear.REAPPLY and _goes_on(params):
+    if chosen is OnClear.REAPPLY and _continues(params):
         raise ConfigurationError(
-            "A load that takes the changes since the recorded version cannot be applied again",
-            cause="The table has recorded that it has them, so there are none to take",
-            fix="Leave on_clear out, or name the version that changes_since begins at",
+            "A load that takes the changes since the recorded version cannot be applied again.",
+            cause="The table has already recorded these changes, so no changes remain to load.",
+            fix="Leave on_clear out, or set changes_since to a version.",
         )
     return chosen is OnClear.REAPPLY
 
 
 def _replaces(kind: str, params: Mapping[str, Any]) -> bool:
-    if _goes_on(params):
+    if _continues(params):
         return False
     if kind == "load":
         return params.get("mode") != "append"
     return kind in REPLACING_KINDS
 
 
-def _goes_on(params: Mapping[str, Any]) -> bool:
+def _continues(params: Mapping[str, Any]) -> bool:
+    """Whether the job loads the changes since the version that the table has recorded."""
     source = params.get("source")
     return isinstance(source, Mapping) and source.get("changes_since") == RECORDED

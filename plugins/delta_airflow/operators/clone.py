@@ -1,4 +1,4 @@
-"""Making a table what another one is."""
+"""The operator that clones a table."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from delta_core.errors import ConfigurationError
 
 
 class DeltaCloneOperator(PlanningOperator):
-    """Makes the table `table_uri` what another table is, or was, in one commit.
+    """Clones a table, at its newest or an earlier version, to `table_uri` in one commit.
 
-    A clone that is there becomes what the source is now, and rows that were written to the clone itself go.
-    A table that is no clone of the source is never replaced.
+    An existing clone is updated to the state of the source. Rows that were written to the clone itself are
+    removed. An existing table that is not a clone of the source is never replaced.
 
     Args:
         source_uri: absolute path or URI of the table to clone (templated).
-        shallow: True names the source's files instead of copying them (templated).
-        version: the source's version; this, `timestamp` or neither for its newest (templated).
-        timestamp: ISO 8601; the source's version that was current then (templated).
-        allowed_root_uris: where files of the source may lie, if it is a shallow clone itself; a list, or a
-            template that renders as one (templated).
+        shallow: True refers to the source's files instead of copying them (templated).
+        version: the version of the source. Give `version`, `timestamp`, or neither for the newest version
+            (templated).
+        timestamp: ISO 8601; selects the version of the source that was current at this time (templated).
+        allowed_root_uris: the locations where files of the source may be if it is a shallow clone itself; a
+            list, or a template that renders to a list (templated).
         dry_run: True only plans (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
@@ -69,7 +70,9 @@ class DeltaCloneOperator(PlanningOperator):
         timestamp = as_optional_string("timestamp", self.timestamp)
         if version is not None and timestamp is not None:
             raise ConfigurationError(
-                "A clone is of a version or of a time", cause="both are given", fix="Leave one of them out"
+                "A clone takes either a version or a timestamp.",
+                cause="Both are given.",
+                fix="Leave one of them out.",
             )
         params: dict[str, Any] = {
             "source_uri": as_location("source_uri", self.source_uri),

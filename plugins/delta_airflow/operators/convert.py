@@ -1,4 +1,4 @@
-"""Making a directory of Parquet files a table."""
+"""The operator that converts a directory of Parquet files to a table."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ IF_EXISTS = ("error", "ignore")
 
 
 class DeltaConvertOperator(PlanningOperator):
-    """Makes a directory of Parquet files a table where it lies. One commit names them; no file is moved.
+    """Converts a directory of Parquet files to a table in place. One commit adds the files; no file is moved.
 
     Args:
-        partition_by: the partition columns that the directories spell, in their order, each with its type:
-            a mapping such as `{"day": "date"}` (templated).
+        partition_by: the partition columns in the order of the directory levels, each with its type: a
+            mapping such as `{"day": "date"}` (templated).
         partition_strategy: `hive` for directories `year=2026/month=1`, `directory` for `2026/1` (templated).
-        table_name: how the table is called in its metadata (templated).
-        description: of the table (templated).
-        configuration: properties of the table, as a mapping (templated).
-        collect_stats: False leaves the statistics of columns out, by which readers skip files (templated).
-        if_exists: `error`, or `ignore` to succeed where there is a table already (templated).
+        table_name: the name of the table in its metadata (templated).
+        description: the description of the table (templated).
+        configuration: the properties of the table, as a mapping (templated).
+        collect_stats: False leaves out the column statistics, with which readers skip files (templated).
+        if_exists: `error`, or `ignore` to succeed if a table already exists (templated).
         dry_run: True only plans (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
@@ -92,7 +92,9 @@ class DeltaConvertOperator(PlanningOperator):
 
 
 def _one_of(name: str, value: object, known: Sequence[str]) -> str:
-    text = as_string(name, value)
-    if text not in known:
-        raise ConfigurationError(f"There is no {name} {text!r}", fix=f"Use one of {', '.join(known)}")
-    return text
+    choice = as_string(name, value)
+    if choice not in known:
+        raise ConfigurationError(
+            f"The value {choice!r} of {name} is not valid.", fix=f"Use one of {', '.join(known)}."
+        )
+    return choice

@@ -1,4 +1,4 @@
-"""Checking a whole table."""
+"""The operator that checks a whole table and repairs it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from delta_core.errors import ConfigurationError
 
 
 class DeltaFsckOperator(DeltaTableOperator):
-    """Checks the newest version as a whole, or with `repair` takes files out of it that the store has lost.
+    """Checks the newest version as a whole, or with `repair` removes data files that the store has lost.
 
-    A check fails the task when something is wrong, and changes nothing. A repair loses the rows of the files
-    that it takes out: they are lost already, and readers fail for them.
+    A check changes nothing, and fails the task if the table is damaged. A repair removes the missing files
+    from the table. Their rows are already lost, and readers fail until the files are removed.
 
     Args:
-        repair: True takes lost files out of the table, in one commit (templated).
-        allowed_root_uris: where files of a shallow clone may lie beyond its own root; a list, or a template
-            that renders as one. Files elsewhere are left alone (templated).
+        repair: True removes missing files from the table, in one commit (templated).
+        allowed_root_uris: the locations outside its own root where files of a shallow clone may be; a list,
+            or a template that renders to a list. Files elsewhere are not checked (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
@@ -51,9 +51,9 @@ class DeltaFsckOperator(DeltaTableOperator):
             return {"allowed_root_uris": roots} if roots else {}
         if roots:
             raise ConfigurationError(
-                "A repair looks at the table's own files alone",
-                cause="allowed_root_uris is given",
-                fix="Leave it out, or check without repair",
+                "A repair covers only the files under the table's own root.",
+                cause="The argument allowed_root_uris is given.",
+                fix="Leave allowed_root_uris out, or check without repair.",
             )
         return {"dry_run": False}
 

@@ -1,4 +1,4 @@
-"""Any kind of job."""
+"""The operator that runs a job of any kind."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from delta_airflow.operators.rendered import as_json_object, as_string
 
 
 class DeltaJobOperator(DeltaTableOperator):
-    """Runs a job of any kind that the driver knows, built in or registered by another package.
+    """Runs a job of any kind in the job registry, built in or registered by another package.
 
     Args:
-        kind: the kind's name in the job registry (templated).
-        job_parameters: the kind's parameters, JSON values only (templated).
+        kind: the name of the job kind in the registry (templated).
+        job_parameters: the parameters of the job kind, as JSON values (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
@@ -38,5 +38,5 @@ class DeltaJobOperator(DeltaTableOperator):
         return as_json_object("job_parameters", self.job_parameters or {})
 
     def commits(self) -> bool:
-        # Kinds that never commit ignore the key that this asks for.
+        # Job kinds that never commit ignore the idempotency key.
         return self.job_params().get("dry_run") is not True

@@ -1,4 +1,4 @@
-"""The XCom of an operator that runs a job, as a type: what `task.output` and `xcom_pull` give."""
+"""The type of the XCom of an operator that runs a job, as returned by `task.output` and `xcom_pull`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Any, NotRequired, TypedDict
 
 
 class JobSummary(TypedDict):
-    """What a job did, small enough for XCom. The whole result is at `result_uri`.
+    """The summary of a job's result, small enough for XCom. The complete result is at `result_uri`.
 
     Attributes:
-        version_from: the version that the job read; None when there was no table, or none was opened.
-        version_to: the last version that it committed, or `version_from`.
-        commits: the versions that it committed.
-        already_applied: whether the table had the work already, so that nothing was done.
-        applied_by: the commit that had done it, where it is still in the log: its `version`, and `dag`,
-            `task`, `run`, `try` and `map_index` as far as it says.
-        note: why nothing was done, in words; None when something was.
-        metrics: what the job cost and moved, as far as it was measured.
-        predicted, actual, output: per kind of job, as long as they are small.
-        markdown: Markdown for people, where the kind makes it.
-        shortened: which of these were cut.
+        version_from: the version that the job read; None if the table did not exist or was not opened.
+        version_to: the last version that the job committed, or `version_from`.
+        commits: the versions that the job committed.
+        already_applied: whether the table already had the work, so that the job did nothing.
+        applied_by: the earlier commit that applied the work, if it is still in the log: its `version`, and
+            `dag`, `task`, `run`, `try` and `map_index` as far as the commit records them.
+        note: a sentence that explains why the job did nothing; None if it did something.
+        metrics: the metrics of the job, as far as they were measured.
+        predicted, actual, output: these depend on the job kind. Large ones are shortened.
+        markdown: a report for people as Markdown, if the job kind produces one.
+        shortened: the names of the parts that were shortened.
     """
 
     job_id: str

@@ -1,4 +1,4 @@
-"""Loading files into a table."""
+"""The operator that loads files into a table."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ class DeltaLoadOperator(DeltaTableOperator):
     Needs a runner with Spark.
 
     Args:
-        source: what to read: `format` (parquet, csv, json or delta), `uris`, and where wanted `where`,
-            `select` and `group_by`, mappings of column to expression; for files `options` and `schema`, for
-            JSON lines `corrupt_column`, for a table `version` and `changes_since` (templated).
+        source: the data to read: `format` (parquet, csv, json or delta) and `uris`. Optional are `where`,
+            and `select` and `group_by`, which are mappings of column to expression. Files also take
+            `options` and `schema`, JSON lines `corrupt_column`, and a table `version` and `changes_since`
+            (templated).
         mode: `append`, `overwrite` or `replace_where` (templated).
-        partition_by: partition columns of a new table; a list, or a template that renders as one (templated).
-        replace_where: with mode `replace_where`: the rows to replace; what is loaded must satisfy it
+        partition_by: partition columns of a new table; a list, or a template that renders to a list
             (templated).
-        contract: `columns` and `constraints` that each row must satisfy; otherwise nothing is written
+        replace_where: with mode `replace_where`: a predicate for the rows to replace. The loaded rows must
+            satisfy it (templated).
+        contract: `columns` and `constraints` that each row must satisfy. If a row does not, nothing is
+            written (templated).
+        merge_schema: True adds the source's columns that the table lacks (templated).
+        overwrite_schema: with mode `overwrite`: True replaces the table's schema by that of the data
             (templated).
-        merge_schema: adds columns that the table lacks (templated).
-        overwrite_schema: with mode `overwrite`: gives the table the data's schema (templated).
-        deduplicate: keep one row for each key: `keys`, and where wanted `order_by`, of which the first row
-            stays, and `against_table`, which leaves out rows whose key the table has (templated).
-        quality: a suite of expectations that the staged rows must meet before they are committed, and what
-            happens when they do not: `suite`, `on_failure` and the rest of docs/quality.md (templated).
+        deduplicate: keeps one row per key: `keys`, and optionally `order_by`, which decides the row that is
+            kept, and `against_table`, which leaves out rows whose key is already in the table (templated).
+        quality: a suite of expectations that the staged rows must meet before the commit, and the action if
+            they do not: `suite`, `on_failure` and the other keys in docs/quality.md (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
@@ -94,17 +97,18 @@ class DeltaLoadOperator(DeltaTableOperator):
         mode = as_string("mode", self.mode)
         if mode not in MODES:
             raise ConfigurationError(
-                f"There is no mode {mode!r}", fix=f"Use one of {', '.join(sorted(MODES))}"
+                f"The mode {mode!r} does not exist.", fix=f"Use one of {', '.join(sorted(MODES))}."
             )
         replace_where = as_optional_string("replace_where", self.replace_where)
         if (mode == "replace_where") != (replace_where is not None):
             raise ConfigurationError(
-                "The mode replace_where and the argument replace_where go together",
-                cause=f"the mode is {mode!r} and the argument is {replace_where!r}",
+                "The mode replace_where and the argument replace_where require each other.",
+                cause=f"The mode is {mode!r} and the argument is {replace_where!r}.",
+                fix="Set both, or neither.",
             )
         params: dict[str, Any] = {
             "source": as_json_object("source", self.source),
-            # The job knows one overwrite, of everything or of the rows that replace_where names.
+            # The job has one mode for an overwrite of all rows and of the rows that match replace_where.
             "mode": "overwrite" if mode == "replace_where" else mode,
             "merge_schema": as_bool("merge_schema", self.merge_schema),
             "overwrite_schema": as_bool("overwrite_schema", self.overwrite_schema),

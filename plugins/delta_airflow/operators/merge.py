@@ -1,4 +1,4 @@
-"""Merging rows into a table."""
+"""The operator that merges rows into a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from delta_airflow.operators.rendered import (
 from delta_core.errors import ConfigurationError
 
 _ACTIONS: Final[Mapping[str, Mapping[str, str | None]]] = {
-    # Per kind of clause: its actions, each with the mapping that it needs.
+    # The actions of each kind of clause, with the mapping that each action needs.
     "matched": {"update": "set", "update_all": None, "delete": None},
     "not_matched": {"insert": "values", "insert_all": None},
     "not_matched_by_source": {"update": "set", "delete": None},
@@ -24,26 +24,26 @@ _ACTIONS: Final[Mapping[str, Mapping[str, str | None]]] = {
 
 
 class DeltaMergeOperator(DeltaTableOperator):
-    """Updates, deletes and inserts rows of a table by the rows of a source, in one commit.
+    """Updates, deletes and inserts rows of a table from the rows of a source, in one commit.
 
-    Needs a runner with Spark. Clauses of a kind are tried in order, and the first whose condition holds is
-    applied; only the last one may be without a condition. Expressions are Spark SQL.
+    Needs a runner with Spark. The clauses of a kind are evaluated in order, and the first whose condition is
+    true is applied. Only the last clause of a kind may omit the condition. Expressions are Spark SQL.
 
     Args:
-        source: what to read: `format` (parquet or csv), `uris`, and where wanted `options`, `schema` and
-            `select`; or `format` delta with one URI and, where wanted, a `version` (templated).
-        on: when a row of the source matches one of the table, such as `t.id = s.id`; `t` is the table and
-            `s` the source unless other aliases are given (templated).
-        matched: clauses for rows that match: `action` is `update` (with `set`, a mapping of column to
-            expression), `update_all` or `delete`; `condition` where wanted (templated).
+        source: the data to read: `format` (parquet or csv), `uris`, and optionally `options`, `schema` and
+            `select`; or `format` delta with one URI and optionally a `version` (templated).
+        on: the merge condition, such as `t.id = s.id`. `t` is the table and `s` the source unless other
+            aliases are given (templated).
+        matched: clauses for matching rows: `action` is `update` (with `set`, a mapping of column to
+            expression), `update_all` or `delete`; `condition` is optional (templated).
         not_matched: clauses for rows of the source without a match: `action` is `insert` (with `values`) or
             `insert_all` (templated).
         not_matched_by_source: clauses for rows of the table without a match: `action` is `update` (with
             `set`) or `delete` (templated).
         contract: `columns` and `constraints` that each row of the source must satisfy (templated).
-        deduplicate: `keys` and `order_by`: of the source's rows with the same keys only the first is kept;
-            for events that arrive late, twice or out of order (templated).
-        merge_schema: adds columns that the table lacks (templated).
+        deduplicate: `keys` and `order_by`. Of the source rows with equal keys, only the first is used. This
+            is for events that arrive late, twice or out of order (templated).
+        merge_schema: True adds the source's columns that the table lacks (templated).
         target_alias, source_alias: other names for `t` and `s` (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
@@ -113,14 +113,14 @@ class DeltaMergeOperator(DeltaTableOperator):
                 params[kind] = clauses
         if not _ACTIONS.keys() & params.keys():
             raise ConfigurationError(
-                "A merge needs at least one clause", fix=f"Give one of {', '.join(_ACTIONS)}"
+                "A merge needs at least one clause.", fix=f"Give one of {', '.join(_ACTIONS)}."
             )
         for name in ("contract", "deduplicate"):
             if (value := getattr(self, name)) is not None:
                 params[name] = as_json_object(name, value)
         if "deduplicate" in params and not _is_names(params["deduplicate"].get("keys")):
             raise ConfigurationError(
-                "The argument deduplicate names no keys", fix='Give {"keys": [...], "order_by": [...]}'
+                "The argument deduplicate has no keys.", fix='Give {"keys": [...], "order_by": [...]}.'
             )
         for name in ("target_alias", "source_alias"):
             if alias := as_optional_string(name, getattr(self, name)):
@@ -139,27 +139,29 @@ def _check_clauses(kind: str, clauses: Sequence[Mapping[str, Any]]) -> None:
         action = clause.get("action")
         if not isinstance(action, str) or action not in actions:
             raise ConfigurationError(
-                f"The clause {at} has the action {action!r}", fix=f"Use one of {', '.join(actions)}"
+                f"The clause {at} has the unknown action {action!r}.", fix=f"Use one of {', '.join(actions)}."
             )
         needed = actions[action]
         known = {"action", "condition", *([needed] if needed else [])}
         if unknown := sorted(clause.keys() - known):
             raise ConfigurationError(
-                f"The clause {at} ({action}) has {', '.join(map(repr, unknown))}",
-                fix=f"Such a clause has {', '.join(sorted(known))}",
+                f"The clause {at} ({action}) has unknown keys: {', '.join(map(repr, unknown))}.",
+                fix=f"Use only {', '.join(sorted(known))}.",
             )
         if needed and not _is_assignment(clause.get(needed)):
             raise ConfigurationError(
-                f"The clause {at} ({action}) needs {needed!r}",
-                fix=f'Give it a mapping of column to expression, such as "{needed}": {{"price": "s.price"}}',
+                f"The clause {at} ({action}) needs {needed!r}.",
+                fix=f'Give it a mapping of column to expression, such as "{needed}": {{"price": "s.price"}}.',
             )
         condition = clause.get("condition")
         if condition is not None and not (isinstance(condition, str) and condition.strip()):
-            raise ConfigurationError(f"The condition of the clause {at} is no text", cause=f"{condition!r}")
+            raise ConfigurationError(
+                f"The condition of the clause {at} is not SQL text.", cause=f"Its value is {condition!r}."
+            )
         if condition is None and number < len(clauses) - 1:
             raise ConfigurationError(
-                f"The clause {at} has no condition, so the clauses after it would never be applied",
-                fix="Give it a condition, or put it last",
+                f"The clause {at} has no condition, so the clauses after it would never be applied.",
+                fix="Give the clause a condition, or put it last.",
             )
 
 
@@ -167,5 +169,5 @@ def _is_assignment(value: object) -> bool:
     return (
         isinstance(value, Mapping)
         and bool(value)
-        and all(isinstance(text, str) and text.strip() for text in value.values())
+        and all(isinstance(expression, str) and expression.strip() for expression in value.values())
     )

@@ -16,20 +16,21 @@ from delta_airflow.operators.rendered import (
 
 
 class DeltaOptimizeOperator(PlanningOperator):
-    """Compacts a table's small files, or puts its rows in order. Readers see the same rows throughout.
+    """Compacts a table's small files, or orders its rows. Readers see the same rows throughout.
 
-    A table that has clustering columns is clustered by these.
+    A table with clustering columns is clustered by these.
 
     Args:
-        predicate: on partition columns; only matching partitions are rewritten (templated).
-        target_size_bytes: size of the new files; None is the table's own setting (templated).
-        z_order_by: columns whose near values come into the same files; a list, or a template that renders
-            as one. None or an empty list compacts, or clusters a clustered table (templated).
-        min_new_fraction: for Z-order and clustering: a partition, or a clustered table, is left alone while a
-            smaller share of its bytes is not in order yet (templated).
-        allowed_root_uris: where files of a shallow clone may lie beyond its own root; a list, or a template
-            that renders as one. Files elsewhere are left alone (templated).
-        dry_run: True only plans; the plan, with its files and bytes, is in the result (templated).
+        predicate: a predicate on partition columns; only matching partitions are rewritten (templated).
+        target_size_bytes: size of the new files; None uses the table's own setting (templated).
+        z_order_by: columns for Z-order, which puts rows with close values into the same files; a list, or a
+            template that renders to a list. None or an empty list compacts, or clusters a clustered table
+            (templated).
+        min_new_fraction: for Z-order and clustering: a partition, or a clustered table, is skipped if less
+            than this fraction of its bytes is not in order yet (templated).
+        allowed_root_uris: the locations outside its own root where files of a shallow clone may be; a list,
+            or a template that renders to a list. Files elsewhere are not rewritten (templated).
+        dry_run: True only plans. The plan, with its files and bytes, is in the result (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 

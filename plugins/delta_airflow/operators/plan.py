@@ -1,4 +1,4 @@
-"""Asking a table which maintenance is due."""
+"""The operator that plans which maintenance a table needs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 SEEN_KEY = "seen"
-"""The XCom in which a task keeps what it saw, for its next run."""
+"""The XCom key under which a task stores what it read of the table, for its next run."""
 
 
 class DeltaPlanOperator(DeltaTableOperator):
-    """Reports how healthy a table is, which maintenance is due, and why. Changes nothing.
+    """Reports the health of a table, which maintenance is due, and why. Changes nothing.
 
-    What a run saw is kept in XCom, and the next run of the task reads only what changed since: of a table
-    that did not change, that is one listing of the log.
+    Each run stores a summary of the table in XCom. The next run of the task reads only the changes since
+    then. For a table without changes this costs one listing of the log.
 
     Args:
-        rules: when each verb is due: a resolved policy, as a mapping; None goes by the defaults (templated).
-        list_vacuum: True also lists the store for what a vacuum would delete (templated).
-        remember: False looks at the whole table whatever the last run saw (templated).
-        allowed_root_uris: where files of a shallow clone may lie beyond its own root; a list, or a template
-            that renders as one. Files elsewhere are left alone (templated).
+        rules: the rules for when each verb is due: a resolved policy, as a mapping. None uses the defaults
+            (templated).
+        list_vacuum: True also lists the store for files that a vacuum would delete (templated).
+        remember: False reads the whole table, regardless of the last run (templated).
+        allowed_root_uris: the locations outside its own root where files of a shallow clone may be; a list,
+            or a template that renders to a list. Files elsewhere are ignored (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
@@ -63,13 +64,13 @@ class DeltaPlanOperator(DeltaTableOperator):
         self._seen: Mapping[str, Any] | None = None
 
     def execute(self, context: Context) -> JobSummary:
-        """Plan, from what the last run saw.
+        """Plan, starting from the stored summary of the last run.
 
         Raises:
-            AirflowFailException: the job failed in a way that running it again cannot help.
-            DeltaError: the job failed and may be retried.
+            AirflowFailException: the job failed with a permanent error.
+            DeltaError: the job failed with a retryable error.
         """
-        self._seen = self._last_look(context)
+        self._seen = self._last_seen(context)
         return super().execute(context)
 
     def job_kind(self) -> str:
@@ -88,15 +89,18 @@ class DeltaPlanOperator(DeltaTableOperator):
     def commits(self) -> bool:
         return False
 
-    def _last_look(self, context: Context) -> Mapping[str, Any] | None:
-        """What the task's last run saw of this table; the map index may have been another table's then."""
+    def _last_seen(self, context: Context) -> Mapping[str, Any] | None:
+        """The summary that the task's last run stored for this table.
+
+        None if the last run with this map index was for another table.
+        """
         instance = context["ti"]
-        kept = instance.xcom_pull(
+        stored = instance.xcom_pull(
             task_ids=instance.task_id, key=SEEN_KEY, map_indexes=instance.map_index, include_prior_dates=True
         )
-        if not isinstance(kept, Mapping) or kept.get("table_uri") != self.table_uri:
+        if not isinstance(stored, Mapping) or stored.get("table_uri") != self.table_uri:
             return None
-        seen = kept.get("seen")
+        seen = stored.get("seen")
         return seen if isinstance(seen, Mapping) else None
 
     def _annotate_outlets(self, context: Context, result: JobResult) -> None:

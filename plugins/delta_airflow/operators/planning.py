@@ -1,4 +1,4 @@
-"""Operators that can plan without doing: `dry_run`."""
+"""The base class of operators with `dry_run`, which can plan without executing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class PlanningOperator(DeltaTableOperator):
 
     template_fields: Sequence[str] = (*DeltaTableOperator.template_fields, "dry_run")
 
-    # BaseOperator has a method of this name, which nothing calls and which renders templates again.
+    # This hides a method of BaseOperator, which only renders templates and is never called.
     dry_run: bool | str  # type: ignore[assignment]
 
     @property
     def plan_only(self) -> bool | str:
-        """`dry_run` under the name that it had as a template field."""
+        """`dry_run` under its former name as a template field."""
         return self.dry_run
 
     @plan_only.setter
@@ -26,10 +26,10 @@ class PlanningOperator(DeltaTableOperator):
         self.dry_run = value
 
     def plans_only(self) -> bool:
-        """`dry_run`, rendered.
+        """The rendered value of `dry_run`.
 
         Raises:
-            ConfigurationError: it is neither true nor false.
+            ConfigurationError: `dry_run` is not a boolean.
         """
         return as_bool("dry_run", self.dry_run)
 

@@ -1,4 +1,4 @@
-"""Table properties."""
+"""The operator that sets and unsets table properties."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from delta_core.errors import ConfigurationError
 
 
 class DeltaPropertiesOperator(PlanningOperator):
-    """Sets table properties, and takes others back to their defaults. What is so already is not committed.
+    """Sets table properties and resets others to their defaults. Without a change it makes no commit.
 
     Args:
-        properties: properties to set, as a mapping; numbers and flags are written as tables hold them
-            (templated).
-        unset: properties to take back; a list, or a template that renders as one. One that the table does
-            not set is ignored (templated).
+        properties: properties to set, as a mapping. Numbers and booleans are converted to the strings that
+            the table stores (templated).
+        unset: properties to reset; a list, or a template that renders to a list. Properties that the table
+            does not set are ignored (templated).
         dry_run: True only reports what would change (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
@@ -47,11 +47,11 @@ class DeltaPropertiesOperator(PlanningOperator):
         return "properties"
 
     def job_params(self) -> Mapping[str, Any]:
-        wanted = as_string_mapping("properties", self.properties)
-        unwanted = as_rendered_strings("unset", self.unset)
-        if not (wanted or unwanted):
+        to_set = as_string_mapping("properties", self.properties)
+        to_unset = as_rendered_strings("unset", self.unset)
+        if not (to_set or to_unset):
             raise ConfigurationError(
-                "No property is to be set or unset", fix="Give properties, unset, or both"
+                "The operator has no properties to set or unset.", fix="Give properties, unset, or both."
             )
-        params: dict[str, Any] = {"set": wanted, "unset": unwanted, "dry_run": self.plans_only()}
+        params: dict[str, Any] = {"set": to_set, "unset": to_unset, "dry_run": self.plans_only()}
         return {name: value for name, value in params.items() if value}

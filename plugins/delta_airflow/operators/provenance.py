@@ -1,4 +1,4 @@
-"""Who ran a job: the idempotency key that makes it apply once, and the provenance in its commits."""
+"""The identity of the task that runs a job: its idempotency key, and the provenance in its commits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TaskIdentity:
     """One try of one task instance.
 
     Attributes:
-        clearing: the first try since the task instance was cleared last; 1 when it never was.
+        clearing: the first try since the task instance was last cleared; 1 if it was never cleared.
         logical_date: ISO 8601; None for runs that have none (manual and asset-triggered ones).
     """
 
@@ -34,7 +34,7 @@ class TaskIdentity:
 
     @classmethod
     def of(cls, context: Context) -> TaskIdentity:
-        """The identity of the task instance that a context belongs to."""
+        """The identity of the task instance of a context."""
         instance = context["ti"]
         date = context.get("logical_date")
         map_index = instance.map_index
@@ -63,20 +63,21 @@ def idempotency_key(
 ) -> IdempotencyKey:
     """The `txn` application id of a task's work on a table.
 
-    It leaves the try number out, so a retry and a driver that lived on are one piece of work. So is a
-    cleared task, unless its work is to be applied again: then each clearing is a step of the work, and a
-    driver that lived on from an earlier one does nothing after a later one.
+    The key omits the try number, so that retries and drivers that outlived their task share one key. A
+    cleared task has the same key, too, unless it applies its work again. In that case each clearing is a step
+    of the work: a driver of an earlier clearing applies nothing after a later clearing has committed.
 
-    Named work that is applied again has the step beside its delivery. It is the same delivery, which the
-    table takes once more; where a later one is recorded, it is outdated and nothing is done.
+    Named work that is applied again has a key for the step in addition to the key for its delivery. It is
+    the same delivery, and the table accepts it once more. If the table has recorded a later delivery, this
+    one is outdated and is not applied.
 
     Args:
         task: the task instance.
-        table: the table; a different table is different work.
-        name: names the work itself ("flights 2013-01") in place of the task instance, so that the same
-            work started by another run (a manual one, a backfill) is applied once, too.
-        version: which delivery of the named work this is; an earlier one is not applied after it.
-        reapplies: whether a cleared task does the work again.
+        table: the table; the same task on another table has another key.
+        name: a name for the work ("flights 2013-01"), which replaces the task instance in the key. The work
+            is then applied once, even if another run (a manual one, a backfill) does the same work.
+        version: the number of the delivery of the named work. An earlier delivery is not applied after it.
+        reapplies: whether a cleared task applies the work again.
     """
     own = [task.dag_id, task.task_id, task.map_index, task.run_id]
     step = task.clearing - FIRST_CLEARING if reapplies else 0
@@ -93,13 +94,13 @@ def work_app_id(name: str, table: TableRef) -> str:
     return _app_id(["work", name], table)
 
 
-def _app_id(what: list[Any], table: TableRef) -> str:
-    text = json.dumps([*what, table.uri, table.id], separators=(",", ":"))
+def _app_id(parts: list[Any], table: TableRef) -> str:
+    text = json.dumps([*parts, table.uri, table.id], separators=(",", ":"))
     return "deltaward-" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def user_metadata(task: TaskIdentity, *, approver: str | None = None) -> Mapping[str, Any]:
-    """What `commitInfo.userMetadata` says about an orchestrated commit."""
+    """The content of `commitInfo.userMetadata` for a commit of an Airflow task."""
     return {
         "dag": task.dag_id,
         "task": task.task_id,

@@ -1,4 +1,4 @@
-"""Reading rendered template fields: a template gives text, a job's parameters have types."""
+"""Parsing of rendered template fields: a template renders to a string, but job parameters have types."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _ABSENT = frozenset({"", "none", "null"})
 
 
 def as_string(name: str, value: object) -> str:
-    """A text that is not empty.
+    """A string that is not empty.
 
     Raises:
-        ConfigurationError: it is empty or no text.
+        ConfigurationError: the value is empty or not a string.
     """
     if not isinstance(value, str) or not value.strip():
-        raise _invalid(name, value, "a text that is not empty")
+        raise _invalid(name, value, "a string that is not empty")
     return value.strip()
 
 
 def as_optional_string(name: str, value: object) -> str | None:
-    """A text, or None for None, "", and what a template makes of None.
+    """A string, or None for None, "" and a rendered None.
 
     Raises:
-        ConfigurationError: it is no text.
+        ConfigurationError: the value is not a string.
     """
     return None if _absent(value) else as_string(name, value)
 
@@ -38,7 +38,7 @@ def as_optional_int(name: str, value: object, *, minimum: int) -> int | None:
     """A whole number of at least `minimum`, or None.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the value is something else.
     """
     if _absent(value):
         return None
@@ -55,7 +55,7 @@ def as_optional_float(name: str, value: object, *, minimum: float) -> float | No
     """A number of at least `minimum`, or None.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the value is something else.
     """
     if _absent(value):
         return None
@@ -63,31 +63,31 @@ def as_optional_float(name: str, value: object, *, minimum: float) -> float | No
         number = None if isinstance(value, bool) else float(str(value))
     except ValueError:
         number = None
-    # The negation refuses NaN as well.
+    # The negated comparison refuses NaN, too.
     if number is None or not minimum <= number < float("inf"):
         raise _invalid(name, value, f"a number of at least {minimum:g}")
     return number
 
 
 def as_bool(name: str, value: object) -> bool:
-    """True or False; never guessed, since `dry_run` is one of them.
+    """True or False. An unclear value is an error, because `dry_run` is parsed here.
 
     Raises:
-        ConfigurationError: it is neither.
+        ConfigurationError: the value is not a boolean.
     """
-    text = str(value).strip().lower()
-    if text in _TRUE:
+    flag = str(value).strip().lower()
+    if flag in _TRUE:
         return True
-    if text in _FALSE:
+    if flag in _FALSE:
         return False
     raise _invalid(name, value, "true or false")
 
 
 def as_json_object(name: str, value: object) -> dict[str, Any]:
-    """A mapping of JSON values, given as one or as JSON text.
+    """A mapping of JSON values, given as a mapping or as JSON text.
 
     Raises:
-        ConfigurationError: it is none, or holds what JSON cannot.
+        ConfigurationError: the value is not a mapping, or contains values that JSON cannot express.
     """
     try:
         loaded = json.loads(value) if isinstance(value, str) else value
@@ -100,10 +100,10 @@ def as_json_object(name: str, value: object) -> dict[str, Any]:
 
 
 def as_json_objects(name: str, value: object) -> list[dict[str, Any]]:
-    """A list of mappings of JSON values, given as one or as JSON text; None gives an empty one.
+    """A list of mappings of JSON values, given as a list or as JSON text. None gives an empty list.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the value is something else.
     """
     if _absent(value):
         return []
@@ -117,35 +117,35 @@ def as_json_objects(name: str, value: object) -> list[dict[str, Any]]:
 
 
 def as_strings(name: str, value: object) -> list[str]:
-    """A list of texts; None gives an empty one.
+    """A list of strings. None gives an empty list.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the value is something else.
     """
     if value is None:
         return []
     if isinstance(value, (list, tuple)) and all(isinstance(entry, str) and entry for entry in value):
         return list(value)
-    raise _invalid(name, value, "a list of texts")
+    raise _invalid(name, value, "a list of strings")
 
 
 def as_rendered_strings(name: str, value: object) -> list[str]:
-    """A list of strings, given as a list or as what a template renders; None gives an empty one.
+    """A list of strings, given as a list or as a rendered list. None gives an empty list.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the value is something else.
     """
     return as_strings(name, _listed(name, value))
 
 
 def as_versions(name: str, value: object) -> list[int]:
-    """Versions of a table, ascending, each once: numbers, lists of them, and what templates make of either.
+    """Versions of a table in ascending order, without duplicates, from numbers, lists and rendered lists.
 
-    A job's summary stands for its commits, or for the commit that had done its work already. None and what a
-    template makes of it give none, so that the result of a task that was skipped may be named among others.
+    A job's summary counts as its commits, or as the earlier commit that already applied its work. None and a
+    rendered None give no version, so that the result of a skipped task may be among the values.
 
     Raises:
-        ConfigurationError: something else is among them.
+        ConfigurationError: a value is something else.
     """
     if _absent(value):
         return []
@@ -162,51 +162,51 @@ def as_versions(name: str, value: object) -> list[int]:
 
 
 def as_string_mapping(name: str, value: object) -> dict[str, str]:
-    """A mapping of strings, given as a mapping or as JSON; numbers and booleans become strings.
+    """A mapping of strings, given as a mapping or as JSON text. Numbers and booleans become strings.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the value is something else.
     """
-    found = {} if _absent(value) else as_json_object(name, value)
-    if any(entry is None or isinstance(entry, (dict, list)) for entry in found.values()):
-        raise _invalid(name, value, "an object of strings")
-    return {key: entry if isinstance(entry, str) else json.dumps(entry) for key, entry in found.items()}
+    entries = {} if _absent(value) else as_json_object(name, value)
+    if any(entry is None or isinstance(entry, (dict, list)) for entry in entries.values()):
+        raise _invalid(name, value, "an object whose values are strings")
+    return {key: entry if isinstance(entry, str) else json.dumps(entry) for key, entry in entries.items()}
 
 
 def as_location(name: str, value: object) -> str:
-    """An absolute path or a URI: the same place on every machine.
+    """An absolute path or a URI, which identifies the same location on every machine.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the value is something else.
     """
-    text = as_string(name, value)
-    if uri_scheme(text) is None and not text.startswith("/"):
+    location = as_string(name, value)
+    if uri_scheme(location) is None and not location.startswith("/"):
         raise _invalid(name, value, "an absolute path or a URI")
-    return text
+    return location
 
 
 def as_locations(name: str, value: object) -> list[str]:
-    """A list of absolute paths and URIs, given as one or as what a template makes of one.
+    """A list of absolute paths and URIs, given as a list or as a rendered list.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the value is something else.
     """
     return [as_location(name, entry) for entry in as_rendered_strings(name, value)]
 
 
 def _listed(name: str, value: object) -> object:
-    """A list that a template has rendered as a string, or the value as it is."""
-    text = as_optional_string(name, value) if isinstance(value, str) else None
-    if text is None:
+    """The list that a template has rendered to a string; any other value unchanged."""
+    rendered = as_optional_string(name, value) if isinstance(value, str) else None
+    if rendered is None:
         return None if isinstance(value, str) else value
-    # What `tojson` makes, and what Python makes of a list where a template says no more.
-    for spelled in (text, text.replace("'", '"')):
+    # The output of `tojson`, and Python's representation of a list for a template without `tojson`.
+    for candidate in (rendered, rendered.replace("'", '"')):
         try:
-            return json.loads(spelled)
+            return json.loads(candidate)
         except ValueError:
             continue
-    # No rendered list; the caller says what is expected.
-    return text
+    # Not a rendered list. The caller raises the error.
+    return rendered
 
 
 def _absent(value: object) -> bool:
@@ -216,7 +216,7 @@ def _absent(value: object) -> bool:
 def _invalid(name: str, value: object, expected: str) -> ConfigurationError:
     shown = repr(value)
     return ConfigurationError(
-        f"The argument {name} is not valid after rendering",
-        cause=f"it is {shown[:200]}",
-        fix=f"Give {expected}",
+        f"The argument {name} is not valid after rendering.",
+        cause=f"Its value is {shown[:200]}.",
+        fix=f"Give {expected}.",
     )

@@ -1,4 +1,4 @@
-"""Bringing an earlier version back."""
+"""The operator that restores an earlier version."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ DIFFS = frozenset({"files", "rows"})
 
 
 class DeltaRestoreOperator(PlanningOperator):
-    """Plans, or with `dry_run=False` commits, a new version with an earlier version's content.
+    """Plans, or with `dry_run=False` commits, a new version with the content of an earlier version.
 
     Args:
-        version: the version to restore; this or `timestamp` (templated).
-        timestamp: ISO 8601; the version that was current then (templated).
-        dry_run: True only plans; the plan, with files and bytes, is in the result, and a text for people is
+        version: the version to restore. Give either this or `timestamp` (templated).
+        timestamp: ISO 8601; selects the version that was current at this time (templated).
+        dry_run: True only plans. The plan, with files and bytes, is in the result, and a report for people is
             in the XCom under `markdown` (templated).
-        diff: `files`, or `rows` for the exact difference in rows, which reads the files that come and go
+        diff: `files`, or `rows` for the exact difference in rows, which reads the added and removed files
             (templated).
-        sample_rows: with `rows`: how many lost and returned rows to show, at most and by default 20. They
-            stand in the result and, some of them, in the XCom (templated).
-        expected_version: fail when the table has newer versions than this one, the one that was planned for
-            (templated).
-        approval_task_id: an upstream approval; the task fails unless it was approved, and its approver goes
-            into the commit's provenance.
+        sample_rows: with `rows`: the number of lost and returned rows to show; the maximum and the default
+            are 20. They are in the result, and some of them in the XCom (templated).
+        expected_version: the version that the restore was planned for. The task fails if the table has a
+            newer version (templated).
+        approval_task_id: an upstream approval. The task fails unless it was approved. The approver is
+            recorded in the provenance of the commit.
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
@@ -69,11 +69,11 @@ class DeltaRestoreOperator(PlanningOperator):
         self.approval_task_id = approval_task_id
 
     def execute(self, context: Context) -> JobSummary:
-        """Run the job, with the approver's name when there is an approval.
+        """Run the job, with the approver's name if there is an approval task.
 
         Raises:
-            AirflowFailException: there is none on record, or the job failed for good.
-            DeltaError: the job failed and may be retried.
+            AirflowFailException: no approval is on record, or the job failed with a permanent error.
+            DeltaError: the job failed with a retryable error.
         """
         if self.approval_task_id is not None:
             self.approver = approver_of(context["ti"].xcom_pull(task_ids=self.approval_task_id))
@@ -87,15 +87,16 @@ class DeltaRestoreOperator(PlanningOperator):
         timestamp = as_optional_string("timestamp", self.timestamp)
         if (version is None) == (timestamp is None):
             raise ConfigurationError(
-                "A restore needs either a version or a timestamp",
-                cause="both are given" if version is not None else "neither is given",
+                "A restore needs either a version or a timestamp.",
+                cause="Both are given." if version is not None else "Neither is given.",
+                fix="Give exactly one of them.",
             )
         target: dict[str, Any] = {"version": version} if version is not None else {"timestamp": timestamp}
         params = {**target, "dry_run": self.plans_only()}
         diff = as_string("diff", self.diff)
         if diff not in DIFFS:
             raise ConfigurationError(
-                f"There is no diff {diff!r}", fix=f"Use one of {', '.join(sorted(DIFFS))}"
+                f"The value {diff!r} of diff is not valid.", fix=f"Use one of {', '.join(sorted(DIFFS))}."
             )
         if diff == "rows":
             params["diff"] = diff

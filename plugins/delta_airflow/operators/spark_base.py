@@ -1,4 +1,4 @@
-"""What an operator may say to Spark: the arguments of the Spark provider's own operator."""
+"""The Spark arguments of the operators. They are those of the Spark provider's own operator."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from delta_airflow.spark_parsing import parse_spark_arguments, require_plain_set
 class SparkOperator(BaseOperator):
     """Takes the arguments of the Spark provider's SparkSubmitOperator, under its names; all are templated.
 
-    Secrets among `spark_conf` and `env_vars` are refused when the DAG is parsed: what an operator is given,
-    Airflow keeps in its database.
+    Secrets in `spark_conf` and `env_vars` are refused when the DAG is parsed, because Airflow stores the
+    arguments of operators in its database.
 
     Args:
-        spark_conn_id: an Airflow connection of type `spark` or `spark_connect`; its type is the runner. None
-            leaves both to the connection of type `deltaward` (templated).
+        spark_conn_id: an Airflow connection of type `spark` or `spark_connect`. Its type decides the runner.
+            None: the connection of type `deltaward` decides both (templated).
         spark_conf: Spark settings, a mapping or JSON; the provider calls it `conf` (templated).
-        name: the application's name (templated).
+        name: the name of the Spark application (templated).
         packages, exclude_packages, repositories: Maven coordinates and repositories (templated).
-        jars, files, py_files, archives: what Spark takes along, with commas between them (templated).
+        jars, files, py_files, archives: comma-separated files that Spark distributes (templated).
         driver_class_path: entries of the driver's class path (templated).
         total_executor_cores, executor_cores, num_executors: whole numbers (templated).
         executor_memory, driver_memory: such as `4g` (templated).
-        keytab, principal: a keytab's path on the worker, and whose it is (templated).
-        proxy_user: on whose behalf the application runs (templated).
-        yarn_queue: YARN's queue (templated).
-        deploy_mode: `client`; `cluster` is refused where its driver could not find the job (templated).
-        properties_file: in place of spark-defaults.conf (templated).
-        env_vars: environment variables of the driver, and of YARN's application master (templated).
-        use_krb5ccache: takes Kerberos tickets from the ticket cache (templated).
+        keytab, principal: the path of a keytab on the worker, and its principal (templated).
+        proxy_user: the user on whose behalf the application runs (templated).
+        yarn_queue: the YARN queue (templated).
+        deploy_mode: `client`. `cluster` is refused if its driver could not read the job (templated).
+        properties_file: a file that replaces spark-defaults.conf (templated).
+        env_vars: environment variables of the driver and of the YARN application master (templated).
+        use_krb5ccache: True takes Kerberos tickets from the ticket cache (templated).
         spark_binary: `spark-submit`, `spark3-submit` or an absolute path to one (templated).
     """
 
@@ -100,9 +100,9 @@ class SparkOperator(BaseOperator):
         self.spark_binary = spark_binary
 
     def spark_arguments(self) -> SparkArguments:
-        """What the rendered arguments say to Spark.
+        """The Spark arguments, from the rendered arguments.
 
         Raises:
-            ConfigurationError: one is not valid, or holds a secret.
+            ConfigurationError: an argument is not valid or holds a secret.
         """
         return parse_spark_arguments({name: getattr(self, name) for name in SPARK_ARGUMENTS})

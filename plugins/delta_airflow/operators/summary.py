@@ -1,4 +1,4 @@
-"""What goes into XCom of a result: a small dictionary. The whole result stays in its file."""
+"""The summary of a result for XCom, a small dictionary. The complete result stays in its file."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from delta_airflow.operators.job_summary import JobSummary
 from delta_core.jobs.job_result import JobResult
 
 MAX_PART_BYTES = 8 << 10
-"""`predicted`, `actual` and `output` each go into XCom whole up to this size of their JSON text."""
+"""`predicted`, `actual` and `output` each go into XCom unshortened up to this size of their JSON text."""
 
 MAX_MARKDOWN_CHARACTERS = 8 << 10
-"""A text for people (`output["markdown"]`) goes into XCom up to this length, cut at the end of a line."""
+"""The maximum length of the report for people (`output["markdown"]`) in XCom. It is cut between two lines."""
 
 _MAX_WARNINGS = 5
 
 
 def summarize(result: JobResult, *, result_uri: str) -> JobSummary:
-    """The XCom of a job: what downstream tasks decide by, and where the whole result is."""
+    """The XCom of a job: values on which downstream tasks depend, and the URI of the complete result."""
     output = dict(result.output)
-    text = output.pop("markdown", None)
+    markdown = output.pop("markdown", None)
     parts = {"predicted": result.predicted, "actual": result.actual, "output": output}
     small = {name: _small(part) for name, part in parts.items()}
     summary: JobSummary = {
@@ -43,8 +43,8 @@ def summarize(result: JobResult, *, result_uri: str) -> JobSummary:
         "output": small["output"][0],
     }
     shortened = [name for name, (_, cut) in small.items() if cut]
-    if isinstance(text, str):
-        summary["markdown"], cut = bounded_markdown(text)
+    if isinstance(markdown, str):
+        summary["markdown"], cut = bounded_markdown(markdown)
         if cut:
             shortened.insert(0, "markdown")
     if shortened:
@@ -53,16 +53,16 @@ def summarize(result: JobResult, *, result_uri: str) -> JobSummary:
 
 
 def applied_by(result: JobResult) -> dict[str, Any] | None:
-    """The commit that had done the job's work already: its version, and the run as far as it says."""
+    """The earlier commit that applied the job's work: its version, and its run as far as recorded."""
     by = result.applied_by
     if by is None:
         return None
-    told = {name: by.user_metadata.get(name) for name in ("dag", "task", "run", "try", "map_index")}
-    return {"version": by.version, **{name: _shown(value) for name, value in told.items()}}
+    origin = {name: by.user_metadata.get(name) for name in ("dag", "task", "run", "try", "map_index")}
+    return {"version": by.version, **{name: _shown(value) for name, value in origin.items()}}
 
 
 def applied_note(result: JobResult) -> str | None:
-    """Why nothing was done, in words for people; None when something was."""
+    """A sentence that explains why the job did nothing; None if it did something."""
     if not result.already_applied:
         return None
     by = applied_by(result)
@@ -73,22 +73,22 @@ def applied_note(result: JobResult) -> str | None:
 
 
 def _shown(value: object) -> str | int | None:
-    """A string or number from a commit, which any writer may have made, if it is short."""
+    """A value from a commit, if it is a number or a short string; else None. Any writer may have set it."""
     return value if isinstance(value, int) or (isinstance(value, str) and len(value) <= 300) else None
 
 
 def bounded_markdown(text: str, *, limit: int = MAX_MARKDOWN_CHARACTERS) -> tuple[str, bool]:
-    """The text, or as many of its first lines as fit, and whether it was cut. A code block is closed."""
+    """As many lines as fit into the limit, and whether any were cut. An open code block is closed."""
     if len(text) <= limit:
         return text, False
     kept = text[: max(0, text.rfind("\n", 0, limit))]
     if sum(line.startswith("```") for line in kept.splitlines()) % 2:
         kept += "\n```"
-    return f"{kept}\n\nThe text is longer; the whole of it is in the job's result.", True
+    return f"{kept}\n\nThis report was cut. The complete report is in the job's result.", True
 
 
 def _small(part: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """`part`, or when it is large only its numbers, flags and short texts, its objects' among them."""
+    """The part and False. A large part is reduced to numbers, booleans and short strings, one level deep."""
     if len(json.dumps(part)) <= MAX_PART_BYTES:
         return dict(part), False
     scalars = _scalars(part)

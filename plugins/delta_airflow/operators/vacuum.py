@@ -11,12 +11,12 @@ from delta_airflow.operators.rendered import as_optional_float
 
 
 class DeltaVacuumOperator(PlanningOperator):
-    """Lists, or with `dry_run=False` deletes, the files that the table needs no more.
+    """Lists, or with `dry_run=False` deletes, the files that the table no longer needs.
 
     Args:
-        retention_hours: files removed from the table longer ago may go; None is the table's own setting.
-            What is shorter than the table's protected retention is refused (templated).
-        dry_run: True only plans; the plan, with bytes and reason per file, is in the result (templated).
+        retention_hours: files that were removed from the table before this time may be deleted. None uses
+            the table's own setting. A value below the table's protected retention is refused (templated).
+        dry_run: True only plans. The plan, with size and reason per file, is in the result (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 

@@ -1,4 +1,4 @@
-"""Checking that what was committed holds what it should."""
+"""The operator that verifies the rows of commits."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ NOTHING_TO_VERIFY = "no commit to verify; nothing was done"
 
 
 class DeltaVerifyOperator(DeltaTableOperator):
-    """Compares the rows that each commit removed and added. Later commits of other writers do not matter.
+    """Compares the rows that each commit removed and added. Later commits of other writers have no effect.
 
-    Without a commit it does nothing and succeeds, so that it can follow a task that found nothing to do.
+    Without a commit it does nothing and succeeds, so that it can follow a task that had nothing to do.
 
     Args:
-        commits: the versions that the tasks before have committed: numbers, the results of such tasks, or
-            templates of either; what is None or skipped counts for nothing (templated).
-        allowed_root_uris: where files of a shallow clone may lie beyond its own root; a list, or a template
-            that renders as one. Files elsewhere are left alone (templated).
+        commits: the versions that upstream tasks committed: numbers, results of these tasks, or templates of
+            either. None and the results of skipped tasks are ignored (templated).
+        allowed_root_uris: the locations outside its own root where files of a shallow clone may be; a list,
+            or a template that renders to a list. Files elsewhere are not read (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
@@ -49,7 +49,7 @@ class DeltaVerifyOperator(DeltaTableOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        # `commits` is what the operators' base class asks whether a job commits.
+        # Not named `commits`, because that is a method of the base class.
         self.commits_to_verify = commits
         self.allowed_root_uris = allowed_root_uris
 
@@ -58,12 +58,12 @@ class DeltaVerifyOperator(DeltaTableOperator):
 
         Raises:
             AirflowFailException: rows differ, a file is missing, or an argument is not valid.
-            DeltaError: the job failed and may be retried.
+            DeltaError: the job failed with a retryable error.
         """
         try:
             versions = as_versions("commits", self.commits_to_verify)
         except ConfigurationError as error:
-            raise AirflowFailException(f"{error.code}: {error}") from error
+            raise AirflowFailException(f"{error.code}: {error}.") from error
         if versions:
             return super().execute(context)
         self.log.info("There is %s", NOTHING_TO_VERIFY)

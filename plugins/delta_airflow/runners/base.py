@@ -1,4 +1,4 @@
-"""What every runner does: run one JobSpec to its end, and stop it when asked."""
+"""The interface of runners: run one JobSpec to its end, and stop it on request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec
 
 EventCallback = Callable[[ProgressEvent], None]
-"""Receives each progress event of the job, in order; must not raise."""
+"""Receives each progress event of the job, in order. It must not raise an error."""
 
 
 class Runner(Protocol):
@@ -25,19 +25,19 @@ class Runner(Protocol):
             The result, always of status `succeeded`.
 
         Raises:
-            JobFailedError: the job failed; `retryable` says whether running it again can help.
-            CommitStateUnknownError: whether its commit landed could not be told.
+            JobFailedError: the job failed; `retryable` shows whether a retry can succeed.
+            CommitStateUnknownError: the commit of the job may or may not have succeeded.
             JobCancelledError: `cancel` was called.
         """
         ...
 
     def cancel(self) -> None:
-        """Stop the job. Safe from a signal handler and from another thread; idempotent."""
+        """Stop the job. Can be called from a signal handler, from another thread, and repeatedly."""
         ...
 
 
 def require_success(result: JobResult) -> JobResult:
-    """Return `result` when it succeeded, else raise the error that it stands for.
+    """Return the result if its status is `succeeded`, else raise the matching error.
 
     Raises:
         CommitStateUnknownError: status `unknown`.
@@ -47,12 +47,12 @@ def require_success(result: JobResult) -> JobResult:
     if result.status is JobStatus.SUCCEEDED:
         return result
     error = result.error
-    cause = f"{error.code}: {error.message}" if error else "the result names no error"
+    cause = f"{error.code}: {error.message}" if error else "The result contains no error"
     if result.status is JobStatus.UNKNOWN:
         raise CommitStateUnknownError(
-            f"Whether job {result.job_id} ({result.kind}) committed is not known",
+            f"It is not known whether the job {result.job_id} ({result.kind}) committed.",
             cause=cause,
-            fix="Compare the table's history with the job's transaction id before clearing the task",
+            fix="Look for the job's transaction id in the table's history before you clear the task.",
         )
     kind = TransientJobFailedError if error is not None and error.retryable else JobFailedError
-    raise kind(f"Job {result.job_id} ({result.kind}) failed", cause=cause)
+    raise kind(f"Job {result.job_id} ({result.kind}) failed.", cause=cause)

@@ -1,4 +1,4 @@
-"""What the runners of a separate driver share: its program, its interpreter, its environment."""
+"""The program, the interpreter and the environment of a driver in a separate process."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from delta_airflow.hooks.settings import ConnectionSettings
 from delta_core.errors import ConfigurationError
 
 STORAGE_OPTIONS_VARIABLE = "DELTAWARD_STORAGE_OPTIONS"
-"""JSON object of storage options, in the driver's environment: readable by its own user only."""
+"""JSON object of storage options, in the driver's environment, which only its own user can read."""
 
 SPARK_CONF_VARIABLE = "DELTAWARD_SPARK_CONF"
-"""JSON object of settings that the driver gives its session: secrets, and those of a Connect session."""
+"""JSON object of settings that the driver sets in its session: secrets, and those of a Connect session."""
 
-# Linux takes 128 KiB for a name and its value, and refuses to start a program with more.
+# Linux limits a name with its value to 128 KiB, and does not start a program with a longer variable.
 _MAX_VARIABLE_CHARACTERS = 120 << 10
 
 CONNECT_TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name, no secret
-"""Where Spark's own Connect client looks for its bearer token."""
+"""The variable from which Spark's own Connect client reads its bearer token."""
 
 
 def interpreter(settings: ConnectionSettings) -> str:
-    """The Python that runs the driver: the connection's, else this one."""
+    """The Python interpreter of the driver: that of the connection, or else the current one."""
     return settings.python or sys.executable
 
 
 def spark_binary(settings: ConnectionSettings) -> str | None:
-    """Where spark-submit is: on PATH, or beside this interpreter, where pip puts pyspark's; else None."""
+    """The path of spark-submit on PATH, or beside this interpreter, where pip installs it, or None."""
     beside = os.path.dirname(sys.executable)
     return shutil.which(settings.spark_binary) or shutil.which(settings.spark_binary, path=beside)
 
@@ -41,7 +41,7 @@ def driver_program() -> Path:
     """The path of `spark_jobs/main.py`, found without importing it or its package.
 
     Raises:
-        ConfigurationError: it is not installed beside this package.
+        ConfigurationError: the package is not installed.
     """
     spec = importlib.util.find_spec("spark_jobs")
     for folder in (spec.submodule_search_locations or []) if spec else []:
@@ -49,24 +49,25 @@ def driver_program() -> Path:
         if program.is_file():
             return program
     raise ConfigurationError(
-        "The Spark driver `spark_jobs.main` is not installed on this worker",
-        fix="pip install 'deltaward[spark]' where the task runs",
+        "The Spark driver `spark_jobs.main` is not installed on this worker.",
+        fix="Run `pip install 'deltaward[spark]'` on the workers.",
     )
 
 
 def _options_text(options: Mapping[str, str]) -> str:
-    """Storage options as the driver reads them.
+    """The storage options as JSON text for the driver.
 
     Raises:
-        ConfigurationError: they are longer than a variable can be; the driver would not start.
+        ConfigurationError: the options are too long for an environment variable, so the driver cannot start.
     """
     text = json.dumps(dict(options), sort_keys=True)
     if len(text) > _MAX_VARIABLE_CHARACTERS:
         longest = max(options, key=lambda name: len(options[name]))
         raise ConfigurationError(
-            f"The storage options are too long for a driver: {len(text)} characters",
-            cause=f"A variable takes at most {_MAX_VARIABLE_CHARACTERS}; the longest option is {longest!r}",
-            fix="Name a file with the store's own certificates alone, not all that the machine trusts",
+            f"The storage options are too long for a driver: {len(text)} characters.",
+            cause=f"An environment variable can have at most {_MAX_VARIABLE_CHARACTERS} characters. The "
+            f"longest option is {longest!r}.",
+            fix="Use a certificate file that contains only the store's own certificates.",
         )
     return text
 
@@ -74,16 +75,16 @@ def _options_text(options: Mapping[str, str]) -> str:
 def driver_environment(
     settings: ConnectionSettings, *, base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The driver's environment: this process's, less Airflow's own settings, plus the job's secrets.
+    """The driver's environment: that of this process without Airflow's settings, plus the job's secrets.
 
-    Airflow keeps its database URL, its Fernet key and other connections in `AIRFLOW...` variables; a
-    driver needs none of them.
+    The `AIRFLOW...` variables may contain the database URL, the Fernet key and other connections. A driver
+    needs none of them.
     """
     source = os.environ if base is None else base
     environment = {
         name: value for name, value in source.items() if not name.lstrip("_").startswith("AIRFLOW")
     }
-    # The driver runs in the run directory, so relative entries would point elsewhere.
+    # The driver's working directory is the run directory, so relative entries would be wrong.
     paths = [os.path.abspath(entry) for entry in environment.pop("PYTHONPATH", "").split(os.pathsep) if entry]
     if settings.python is None:
         own = str(driver_program().parent.parent)
@@ -91,7 +92,7 @@ def driver_environment(
     if paths:
         environment["PYTHONPATH"] = os.pathsep.join(paths)
     environment["PYTHONUNBUFFERED"] = "1"
-    # Keeps the script's folder off sys.path, where modules such as `session` would be found bare.
+    # Keeps the script's folder off sys.path, so that its modules cannot be imported as top-level modules.
     environment["PYTHONSAFEPATH"] = "1"
     environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = interpreter(settings)
     if settings.storage_options:

@@ -1,4 +1,4 @@
-"""Runs a job in the task's own process: for work the size of a table's metadata."""
+"""Runs a job in the task's own process, for work that only handles a table's metadata."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _AFTER_THE_COMMIT = frozenset({"commit.after", "checkpoint.before", "checkpoint.
 
 
 class _Cancelled(BaseException):
-    """Leaves `run_job` from inside a progress event. No DeltaError, so that no handler of those takes it."""
+    """Ends `run_job` from within a progress event. Not a DeltaError, so that no handler catches it."""
 
 
 class _Sink:
-    """Passes events on, and is where a cancelled job stops: between two steps, before its commit."""
+    """Forwards events, and stops a cancelled job between two steps before its commit."""
 
     def __init__(self, on_event: EventCallback) -> None:
         self._on_event = on_event
@@ -43,8 +43,8 @@ class InlineRunner:
     """Runs `delta_core.jobs.run_job` in this process, task maps on threads.
 
     Args:
-        directory: where spec, result and state are kept.
-        storage_options: for the table's store; kept in memory only.
+        directory: the directory for specification, result and state.
+        storage_options: options of the table's store; kept only in memory.
     """
 
     name = "inline"
@@ -85,7 +85,7 @@ class InlineRunner:
             phase, code = RunPhase.SUCCEEDED, ""
         except _Cancelled as error:
             code = JobCancelledError.code
-            raise JobCancelledError(f"Job {spec.job_id} ({spec.kind}) was cancelled") from error
+            raise JobCancelledError(f"Job {spec.job_id} ({spec.kind}) was cancelled.") from error
         except CommitStateUnknownError as error:
             phase, code = RunPhase.UNKNOWN, error.code
             raise
@@ -106,7 +106,7 @@ class InlineRunner:
     def cancel(self) -> None:
         """Stop the job at its next progress event that comes before its commit.
 
-        A job that has committed goes on to its end, so that its result tells of the commit.
+        A job that has committed continues to its end, so that its result records the commit.
         """
         self._cancelled = True
         if self._sink is not None:

@@ -1,19 +1,19 @@
-"""The small process between an Airflow task and its driver: the driver never outlives the task.
+"""The small process between an Airflow task and its driver, which ensures that the driver ends with the task.
 
     python -I -S keeper.py PARENT_PID [--host SOCKET] [--private FILE] -- COMMAND ARGUMENT...
 
-It leads the driver's process group. When the task process is gone, however it went, the whole group is
-killed; a driver left behind could still commit. It passes the driver's exit status on, 128 plus the
-signal's number for a driver that a signal ended, as shells do.
+It leads the driver's process group. When the task process has ended for any reason, it kills the whole group,
+because a remaining driver could still commit. It returns the driver's exit status. If a signal ended the
+driver, the status is 128 plus the signal's number, as in shells.
 
-With `--host` it asks the driver host at that socket to fork the driver, which then is in a group of its
-own: signals are passed on, and the host kills the driver once this process is gone. Where no host of the
-same user answers, or the host refuses, the driver is started here.
+With `--host` it asks the driver host at that socket to fork the driver. That driver has its own process
+group: this process forwards signals to it, and the host kills the driver when this process has ended. If no
+host of the same user answers, or the host refuses, this process starts the driver itself.
 
-The file that `--private` names is the driver's alone, such as a keytab. The task process deletes it when the
-driver has ended; where that process is gone, this one does.
+`--private` is a file that only the driver needs, such as a keytab. The task process deletes it when the
+driver has ended. If the task process has ended first, this process deletes it.
 
-This file is run by its path and uses the standard library alone.
+This file is run by its path and uses only the standard library.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class HostedDriver:
     """A driver that a host has forked.
 
     Attributes:
-        connection: to the host; the driver ends with it.
-        process_id: the driver's.
-        answer: what the host has said since.
+        connection: the connection to the host. When it closes, the host ends the driver.
+        process_id: the process id of the driver.
+        answer: the bytes that the host has sent since the start.
     """
 
     connection: socket.socket
@@ -52,21 +52,21 @@ class HostedDriver:
 
 def keep(parent: int, command: Sequence[str], *, host: str | None = None, private: str | None = None) -> int:
     """Run `command` until it ends or process `parent` is no longer this process's parent."""
-    told: list[int] = []
-    # A handler, not SIG_IGN: the driver would inherit an ignored signal, but not a handled one. The
-    # group's SIGTERM is meant for the driver; this process stays to report how it ended.
+    received_signals: list[int] = []
+    # A handler instead of SIG_IGN: the driver would inherit an ignored signal, but not a handler. The
+    # group's SIGTERM is for the driver. This process continues, to report how the driver ended.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: told.append(number))
+        signal.signal(number, lambda number, _: received_signals.append(number))
     if host is not None:
         hosted = ask(host, command)
         if hosted is not None:
             with hosted.connection:
-                return follow(hosted, parent, told, private=private)
+                return follow(hosted, parent, received_signals, private=private)
     if os.getppid() != parent:
         _delete(private)
         return LOST
-    if told:
-        return 128 + told[-1]
+    if received_signals:
+        return 128 + received_signals[-1]
     try:
         driver = subprocess.Popen(command)
     except OSError as error:
@@ -83,7 +83,7 @@ def keep(parent: int, command: Sequence[str], *, host: str | None = None, privat
 
 
 def ask(host: str, command: Sequence[str]) -> HostedDriver | None:
-    """The driver that the host at this socket has forked; None when it has not."""
+    """Ask the host at this socket to fork a driver; None if it does not."""
     umask = os.umask(0)
     os.umask(umask)
     request = {
@@ -98,7 +98,7 @@ def ask(host: str, command: Sequence[str]) -> HostedDriver | None:
         connection.settimeout(HOST_SECONDS)
         connection.connect(host)
         if not _is_own(connection):
-            raise PermissionError("it is another user's")
+            raise PermissionError("it belongs to another user")
         sent = socket.send_fds(connection, [line], [1, 2])
         if sent < len(line):
             connection.sendall(line[sent:])
@@ -109,32 +109,37 @@ def ask(host: str, command: Sequence[str]) -> HostedDriver | None:
                 break
             answer += received
     except OSError as error:
-        print(f"No driver host answers at {host} ({error}): starting the driver anew", file=sys.stderr)
+        print(f"No driver host answers at {host} ({error}). Starting a new driver process.", file=sys.stderr)
     else:
         first, _, rest = answer.partition(b"\n")
         word, _, number = first.partition(b" ")
         if word == b"started":
             return HostedDriver(connection, int(number), rest)
         reason = first.decode(errors="replace") or "no answer"
-        print(f"The driver host gives no driver ({reason}): starting it anew", file=sys.stderr)
+        print(f"The driver host refused ({reason}). Starting a new driver process.", file=sys.stderr)
     connection.close()
     return None
 
 
 def _is_own(connection: socket.socket) -> bool:
-    """Whether the other end, which gets the driver's environment, is this user's. Where the system tells."""
+    """Whether the peer process, which receives the driver's environment, belongs to the same user.
+
+    True on systems without SO_PEERCRED, which cannot report the user.
+    """
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return True
-    given = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
-    return bool(struct.unpack("3i", given)[1] == os.geteuid())
+    credentials = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    return bool(struct.unpack("3i", credentials)[1] == os.geteuid())
 
 
-def follow(driver: HostedDriver, parent: int, told: Sequence[int], *, private: str | None = None) -> int:
-    """Wait for the driver's end; pass on what this process is told."""
+def follow(
+    driver: HostedDriver, parent: int, received_signals: Sequence[int], *, private: str | None = None
+) -> int:
+    """Wait for the driver's end, and forward the signals that this process receives."""
     connection, answer = driver.connection, driver.answer
     connection.settimeout(CHECK_SECONDS / 5)
-    passed_on = 0
+    forwarded = 0
     while True:
         for line in answer.split(b"\n")[:-1]:
             word, _, code = line.partition(b" ")
@@ -143,9 +148,9 @@ def follow(driver: HostedDriver, parent: int, told: Sequence[int], *, private: s
         if os.getppid() != parent:
             _end(private)
         try:
-            for number in told[passed_on:]:
+            for number in received_signals[forwarded:]:
                 connection.sendall(f"signal {number}\n".encode())
-                passed_on += 1
+                forwarded += 1
             received = connection.recv(4096)
         except TimeoutError:
             continue
@@ -157,19 +162,19 @@ def follow(driver: HostedDriver, parent: int, told: Sequence[int], *, private: s
 
 
 def _without_host(process_id: int, parent: int, private: str | None) -> int:
-    """The host is gone, so the driver ends by itself; only then should its task be tried again."""
+    """Wait until a driver without its host has ended, so that the task is retried only afterwards."""
     give_up = time.monotonic() + HOST_SECONDS
-    # Where nobody reaps orphans, one that has ended stays listed.
+    # On a system that does not reap orphaned processes, an ended driver stays listed as a zombie.
     while _is_there(process_id) and time.monotonic() < give_up:
         if os.getppid() != parent:
             _end(private)
         time.sleep(CHECK_SECONDS / 5)
-    print("The driver host is gone, and the driver with it", file=sys.stderr)
+    print("The driver host has ended, and the driver with it.", file=sys.stderr)
     return LOST
 
 
 def _end(private: str | None) -> None:
-    """End the whole group, this process included."""
+    """Kill the whole process group, including this process."""
     _delete(private)
     os.killpg(0, signal.SIGKILL)
 
@@ -186,7 +191,7 @@ def _is_there(process_id: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return False  # another user's: the number was given anew
+        return False  # The process id now belongs to another user's process.
     return True
 
 

@@ -1,6 +1,6 @@
-"""Running a job in a process of its own: one process group, its output in the task log, its result in a file.
+"""Runs a job in a separate process group, with its output in the task log and its result in a file.
 
-The driver is trusted with nothing but its result file *and* its exit status: success needs both.
+A job counts as successful only if both its result file and its exit status report success.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _TAIL_LINES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to start. Secrets travel in `environment`, never in `arguments`."""
+    """The command that starts a driver. Secrets are in `environment`, never in `arguments`."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     host: str | None = None
-    """The socket of a driver host that may fork it; see `spark_jobs.driver_host`."""
+    """The socket of a driver host that may fork the driver; see `spark_jobs.driver_host`."""
     private_file: Path | None = None
-    """A file that only the driver needs, such as a keytab: it is deleted when the driver has ended."""
+    """A file that only the driver needs, such as a keytab. It is deleted when the driver has ended."""
 
 
 class CommandBuilder(Protocol):
-    """Says how one engine's driver is started."""
+    """Builds the command that starts the driver of one engine."""
 
     @property
     def name(self) -> str:
@@ -60,19 +60,19 @@ class CommandBuilder(Protocol):
         ...
 
     def build(self, *, spec_path: Path, result_path: Path, spec: JobSpec) -> Command:
-        """The command that runs the spec in one file and writes the result to the other."""
+        """The command that runs the specification at `spec_path` and writes the result to `result_path`."""
         ...
 
 
 class ProcessRunner:
-    """Runs a job in a process group of its own.
+    """Runs a job in a separate process group.
 
     Args:
-        builder: the engine's command.
-        directory: where spec, result and state are kept.
+        builder: builds the command of the engine.
+        directory: the directory for specification, result and state.
         log: receives the driver's output, line by line.
-        grace_seconds: between SIGTERM and SIGKILL. Airflow itself kills a task five seconds after
-            telling it to end, so this must be shorter.
+        grace_seconds: the time between SIGTERM and SIGKILL. It must be less than five seconds, because
+            Airflow kills a task five seconds after it has asked the task to end.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ProcessRunner:
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
         try:
             if self._cancelled:
-                raise JobCancelledError(f"Job {spec.job_id} was cancelled before it started")
+                raise JobCancelledError(f"Job {spec.job_id} was cancelled before it started.")
             self._process = self._start(command)
             state = state.advance(RunPhase.RUNNING, process_group=self._process.pid)
             directory.write_state(state)
@@ -112,7 +112,7 @@ class ProcessRunner:
             try:
                 in_time = self._follow(spec, tail=tail, on_event=last_event)
             finally:
-                # Whatever ended the wait (a timeout that Airflow raises here, too), nothing stays.
+                # No process may remain, however the wait ended. Airflow may raise a timeout here.
                 self._end_group()
                 self._process.wait()
                 state = state if last_event.name is None else _with_event(state, last_event.name)
@@ -154,10 +154,10 @@ class ProcessRunner:
                 start_new_session=True,
             )
         except OSError as error:
-            raise JobFailedError("The driver cannot be started", cause=str(error)) from error
+            raise JobFailedError("The driver cannot be started.", cause=str(error)) from error
 
     def _follow(self, spec: JobSpec, *, tail: deque[str], on_event: EventCallback) -> bool:
-        """Stream the output until the driver ends. False when the deadline passed first."""
+        """Stream the output until the driver ends. False if the deadline passes first."""
         process = self._process
         assert process is not None
         assert process.stdout is not None
@@ -177,7 +177,7 @@ class ProcessRunner:
                     for line in lines.feed(chunk or b""):
                         self._take(line, tail=tail, on_event=on_event)
                 elif ended:
-                    # A process that the driver left behind may hold the pipe open for ever.
+                    # Do not wait for the pipe: a child process of the driver may hold it open for ever.
                     break
                 elif not open_:
                     self._clock.sleep(_POLL_SECONDS)
@@ -205,28 +205,29 @@ class ProcessRunner:
             give_up = self._clock.monotonic_seconds() + self._grace_seconds
             while process.poll() is None and self._clock.monotonic_seconds() < give_up:
                 self._clock.sleep(0.05)
-        # The leader may be gone while others of its group still run.
+        # The leader may have ended while other processes of its group still run.
         _signal_group(process.pid, signal.SIGKILL)
 
     def _judge(self, spec: JobSpec, *, code: int, in_time: bool, tail: deque[str]) -> JobResult:
-        """The result, when exit status and result file both say success; else the fitting error."""
+        """The result if both the exit status and the result file report success; else raise the error."""
         if self._cancelled:
-            raise JobCancelledError(f"Job {spec.job_id} ({spec.kind}) was cancelled")
+            raise JobCancelledError(f"Job {spec.job_id} ({spec.kind}) was cancelled.")
         if not in_time:
             raise JobDeadlineError(
-                f"Job {spec.job_id} ({spec.kind}) did not end before its deadline",
-                fix="Raise the connection's `deadline_seconds`, or make the job smaller",
+                f"Job {spec.job_id} ({spec.kind}) did not end before its deadline.",
+                fix="Raise the connection's `deadline_seconds`, or make the job smaller.",
             )
-        said = f"exit status {code}; last output: " + (" | ".join(tail) or "none")
+        details = f"Exit status {code}; last output: " + (" | ".join(tail) or "none")
         try:
             result = self._directory.read_result(job_id=spec.job_id)
         except JobFailedError as error:
-            raise _without_result(spec, code=code, cause=f"{error} {said}") from error
+            raise _without_result(spec, code=code, cause=f"{error} {details}") from error
         if code == EXIT_UNKNOWN and result.status is not JobStatus.UNKNOWN:
-            raise _without_result(spec, code=code, cause=said)
+            raise _without_result(spec, code=code, cause=details)
         if code != EXIT_SUCCESS and result.status is JobStatus.SUCCEEDED:
             raise DriverLostError(
-                f"The driver of job {spec.job_id} ({spec.kind}) failed after it reported success", cause=said
+                f"The driver of job {spec.job_id} ({spec.kind}) failed after it reported success.",
+                cause=details,
             )
         return require_success(result)
 
@@ -235,19 +236,19 @@ def _without_result(spec: JobSpec, *, code: int, cause: str) -> DeltaError:
     title = f"job {spec.job_id} ({spec.kind})"
     if code == EXIT_UNKNOWN:
         return CommitStateUnknownError(
-            f"Whether {title} committed is not known",
+            f"It is not known whether the {title} committed.",
             cause=cause,
-            fix="Compare the table's history with the job's transaction id before clearing the task",
+            fix="Look for the job's transaction id in the table's history before you clear the task.",
         )
     if code == EXIT_BAD_SPEC:
-        return InvalidJobSpecError(f"The driver refused {title}", cause=cause)
+        return InvalidJobSpecError(f"The driver refused {title}.", cause=cause)
     if code == EXIT_SUCCESS:
-        return JobFailedError(f"The driver of {title} ended without a result", cause=cause)
-    return DriverLostError(f"The driver of {title} was lost", cause=cause)
+        return JobFailedError(f"The driver of {title} ended without a result.", cause=cause)
+    return DriverLostError(f"The driver of {title} was lost.", cause=cause)
 
 
 class _LastEvent:
-    """Passes events on and remembers the last one's name."""
+    """Forwards events and records the name of the last one."""
 
     def __init__(self, on_event: EventCallback) -> None:
         self._on_event = on_event
@@ -275,12 +276,12 @@ def _signal_group(process_group: int, number: signal.Signals) -> None:
     try:
         os.killpg(process_group, number)
     except (ProcessLookupError, PermissionError):
-        # Gone, or on some systems a group of which only zombies are left.
+        # The group has ended, or on some systems contains only zombies.
         return
 
 
 class _LineSplitter:
-    """Bytes in, lines out; a line longer than the limit is cut into pieces, so memory stays bounded."""
+    """Splits bytes into lines. A line longer than the limit is cut into pieces to limit the memory."""
 
     def __init__(self) -> None:
         self._rest = b""

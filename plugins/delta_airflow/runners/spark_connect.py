@@ -1,4 +1,4 @@
-"""Starts a small Python driver that is a client of a running Spark Connect server."""
+"""Starts a small Python driver as a client of a running Spark Connect server."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class SparkConnectCommand:
     """`python -m spark_jobs.main --remote sc://... --spec FILE --result FILE`.
 
     Args:
-        settings: the connection's.
-        conf: settings of the session, by the driver's environment.
-        app_name: the session's name; None is the driver's own choice.
+        settings: the settings of the connection.
+        conf: settings of the session. They reach the driver through its environment.
+        app_name: the name of the session; None: the driver chooses one.
     """
 
     name = "spark_connect"
@@ -39,8 +39,8 @@ class SparkConnectCommand:
         settings = self._settings
         if not settings.connect_url:
             raise ConfigurationError(
-                "The runner spark_connect needs the address of a Spark Connect server",
-                fix="Set the connection's extra `connect_url`, such as sc://127.0.0.1:15002",
+                "The runner spark_connect needs the address of a Spark Connect server.",
+                fix="Set the connection's extra `connect_url`, such as sc://127.0.0.1:15002.",
             )
         arguments = (
             interpreter(settings),

@@ -1,6 +1,6 @@
-"""Starts drivers as the Spark provider's hooks say: its connections, its arguments, its command line.
+"""Starts drivers with the connections, arguments and command lines of the Spark provider's hooks.
 
-The provider decides the arguments. The process is `ProcessRunner`'s: its group, its result, its errors.
+The provider's hook builds the command line. `ProcessRunner` handles the process, its result and its errors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from delta_core.errors import ConfigurationError
 from delta_core.jobs.job_spec import JobSpec
 
 _OF_A_SESSION = frozenset({"spark_conn_id", "spark_conf", "name"})
-"""What an operator may say to a Connect server, whose application runs already."""
+"""Arguments that have an effect on a Connect server, whose application already runs."""
 
 _DEFAULT_BINARY = "spark-submit"
 
@@ -54,14 +54,14 @@ _HOOK_ARGUMENTS = (
     *("keytab", "principal", "proxy_user", "num_executors", "properties_file", "yarn_queue"),
     "use_krb5ccache",
 )
-"""What the provider's hook takes under the same name."""
+"""Arguments that the provider's hook takes under the same name."""
 
 
 def command_of(runner: RunnerName, spark: SparkArguments, settings: ConnectionSettings) -> CommandBuilder:
-    """The command of a Spark runner, when the operator says something to Spark.
+    """The command builder of a Spark runner, for an operator with Spark arguments.
 
     Raises:
-        ConfigurationError: the Spark connection does not exist, or says what cannot be done.
+        ConfigurationError: the Spark connection does not exist, or has a setting that is not supported.
     """
     defaults = SparkDefaults()
     if spark.spark_conn_id is not None:
@@ -72,12 +72,12 @@ def command_of(runner: RunnerName, spark: SparkArguments, settings: ConnectionSe
 
 
 class ProviderSubmitCommand:
-    """spark-submit with the arguments of the provider's SparkSubmitHook, for our driver.
+    """Starts Deltaward's driver by spark-submit, with the arguments of the provider's SparkSubmitHook.
 
     Args:
-        spark: what the operator says; it wins over the connection.
-        defaults: what the connection's extra says beside what the hook itself reads.
-        settings: the `deltaward` connection's, for what the Spark connection does not say.
+        spark: the operator's arguments, which take precedence over the connection.
+        defaults: settings in the connection's extra that the hook itself does not read.
+        settings: the settings of the `deltaward` connection, for all that the Spark connection leaves open.
     """
 
     name = "spark_submit"
@@ -86,7 +86,7 @@ class ProviderSubmitCommand:
         self._spark = spark
         self._merged = _merged(spark, defaults)
         self._defaults = defaults
-        # A Connect server's token is nothing that another Spark should get.
+        # Another Spark cluster must not receive the token of a Connect server.
         self._settings = replace(settings, connect_token=None)
 
     def build(self, *, spec_path: Path, result_path: Path, spec: JobSpec) -> Command:
@@ -97,7 +97,7 @@ class ProviderSubmitCommand:
             secrets=bool(private or settings.storage_options),
         )
         name = merged.name or f"deltaward-{spec.kind}-{spec.job_id}"
-        # The driver's session has a name of its own, which would replace the one of spark-submit.
+        # Without --app-name, the driver's own session name would replace the name given to spark-submit.
         program = ["--spec", str(spec_path), "--result", str(result_path), "--app-name", name]
         keytab_path = spec_path.with_name("keytab")
         try:
@@ -129,27 +129,28 @@ class ProviderSubmitCommand:
         hook = DriverSubmitHook(conn_id=conn_id, **arguments)
         if not hook.master or hook.master.endswith("://"):
             raise ConfigurationError(
-                f"The connection {conn_id} names no master", fix="Set its host, such as spark://host or yarn"
+                f"The connection {conn_id} has no master.",
+                fix="Set the host of the connection, such as spark://host or yarn.",
             )
         return hook
 
     def _program(self, binary: str) -> str:
-        """Where spark-submit is on this worker."""
+        """The path of spark-submit on this worker."""
         settings = self._settings
         if binary != _DEFAULT_BINARY or self._merged.spark_binary:
             settings = replace(settings, spark_binary=binary)
-        found = spark_binary(settings)
-        if found is None:
+        path = spark_binary(settings)
+        if path is None:
             raise ConfigurationError(
-                f"{settings.spark_binary} is not on this worker",
-                fix="Install Spark here, or give its absolute path",
+                f"{settings.spark_binary} is not on this worker.",
+                fix="Install Spark on the worker, or set spark_binary to an absolute path.",
             )
-        return found
+        return path
 
     def _environment(self, *, is_local: bool) -> dict[str, str]:
         variables = self._merged.env_vars
         environment = driver_environment(self._settings, base={**os.environ, **variables})
-        # To PYTHONPATH the driver's environment has added.
+        # `driver_environment` has already added entries to PYTHONPATH.
         environment |= {name: value for name, value in variables.items() if name != "PYTHONPATH"}
         if is_local:
             environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -159,11 +160,11 @@ class ProviderSubmitCommand:
 
 
 class DriverSubmitHook(SparkSubmitHook):
-    """The provider's hook as far as it makes a command line; it starts nothing.
+    """The provider's hook, used only to build a command line. It starts no process.
 
     Args:
-        keytab_path: where a keytab that the connection holds is written.
-        kwargs: the provider's.
+        keytab_path: the path to which a keytab from the connection is written.
+        kwargs: the arguments of the provider's hook.
     """
 
     def __init__(self, *, keytab_path: Path, **kwargs: Any) -> None:
@@ -172,7 +173,7 @@ class DriverSubmitHook(SparkSubmitHook):
 
     @property
     def master(self) -> str:
-        """Spark's master."""
+        """The Spark master."""
         return str(self._connection["master"] or "")
 
     @property
@@ -188,13 +189,14 @@ class DriverSubmitHook(SparkSubmitHook):
         return [str(word) for word in self._build_spark_submit_command(application)]
 
     def _create_keytab_path_from_base64_keytab(self, base64_keytab: str, principal: str | None) -> str:
-        # The provider's file stays in the machine's folder of temporary files, for every user to read.
+        # The provider would leave the keytab in the shared temporary directory, where every user can read it.
         try:
             content = base64.b64decode(base64_keytab)
         except (binascii.Error, ValueError):
-            # Not chained: the error could show what it read.
+            # Not chained: the original error could contain the keytab.
             raise ConfigurationError(
-                "The Spark connection's keytab is not base64", fix="Give it the output of `base64 KEYTAB`"
+                "The keytab of the Spark connection is not valid base64.",
+                fix="Set it to the output of `base64 KEYTAB`.",
             ) from None
         descriptor = os.open(self.keytab_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -203,10 +205,10 @@ class DriverSubmitHook(SparkSubmitHook):
 
 
 class SettingsSubmitHook(DriverSubmitHook):
-    """The same without a Spark connection: the master is the `deltaward` connection's.
+    """`DriverSubmitHook` without a Spark connection. The master comes from the `deltaward` connection.
 
     Args:
-        master: "" leaves it to Spark's own configuration.
+        master: the Spark master; "" if Spark's own configuration decides.
         kwargs: those of `DriverSubmitHook`.
     """
 
@@ -235,28 +237,30 @@ class SettingsSubmitHook(DriverSubmitHook):
 
 @contextmanager
 def _refusals_of_the_provider() -> Iterator[None]:
-    """What the provider's hook raises is a ConfigurationError here."""
+    """Turn errors of the provider's hook into a ConfigurationError."""
     try:
         yield
     except NameError as error:
-        # How the provider says that it cannot import the client of Kubernetes.
+        # The provider raises this NameError if it cannot import the Kubernetes client.
         if error.name != "kube_client":
             raise
         raise ConfigurationError(
-            "The Spark provider needs the Kubernetes provider for a master that is k8s://",
-            fix="pip install apache-airflow-providers-cncf-kubernetes",
+            "The Spark provider needs the Kubernetes provider for a master that begins with k8s://.",
+            fix="Run `pip install apache-airflow-providers-cncf-kubernetes` on the workers.",
         ) from error
     except (AirflowException, ValueError, RuntimeError) as error:
-        raise ConfigurationError("The Spark provider refuses this", cause=str(error)) from error
+        raise ConfigurationError(
+            "The Spark provider refuses the arguments or the connection.", cause=str(error)
+        ) from error
 
 
 def _merged(spark: SparkArguments, defaults: SparkDefaults) -> SparkArguments:
-    """What the operator says, and where it says nothing, what the connection's extra says."""
+    """The operator's arguments, completed with the defaults in the connection's extra."""
     try:
         given = parse_spark_arguments(defaults.arguments)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"The extra of the connection {spark.spark_conn_id} cannot be used", cause=str(error)
+            f"The extra of the connection {spark.spark_conn_id} cannot be used.", cause=str(error)
         ) from error
     missing = {name: getattr(given, name) for name in given.given() if name not in spark.given()}
     return replace(spark, **missing, spark_conf={**defaults.conf, **spark.spark_conf})
@@ -267,15 +271,15 @@ def _connect_command(
 ) -> SparkConnectCommand:
     if meaningless := [name for name in spark.given() if name not in _OF_A_SESSION]:
         raise ConfigurationError(
-            f"On Spark Connect there is no use for {', '.join(meaningless)}",
-            cause="They are about starting an application, and the server's runs already",
-            fix="Leave them out, or set them where the server is started",
+            f"Spark Connect has no use for {', '.join(meaningless)}.",
+            cause="These arguments configure the start of an application, but the server already runs.",
+            fix="Leave them out, or set them when the server is started.",
         )
     if shown := sorted(name for name in defaults.private_conf if not is_redacted_by_spark(name)):
         raise ConfigurationError(
-            f"The connection {spark.spark_conn_id} has a secret in {', '.join(shown)}",
-            cause="The Connect server's pages would show it",
-            fix="Set it where the server is started",
+            f"The connection {spark.spark_conn_id} has a secret in {', '.join(shown)}.",
+            cause="The UI of the Connect server would show it.",
+            fix="Set it when the server is started.",
         )
     if spark.spark_conn_id is not None:
         url, token = connect_target(spark.spark_conn_id)
@@ -285,27 +289,28 @@ def _connect_command(
 
 
 def connect_target(conn_id: str) -> tuple[str, str | None]:
-    """The Connect server's URL as the provider's hook makes it, without its token; and the token.
+    """The Connect server's URL from the provider's hook, without its token; and the token.
 
     Raises:
-        ConfigurationError: the connection names no server.
+        ConfigurationError: the connection contains no server address, or a password in its host.
     """
     try:
         url = SparkConnectHook(conn_id).get_connection_url()
     except (AttributeError, ValueError) as error:
         # A connection without a host makes the hook fail with an AttributeError.
         raise ConfigurationError(
-            f"The connection {conn_id} names no Spark Connect server",
-            fix="Set its host, and its port where that is not 15002",
+            f"The connection {conn_id} has no address of a Spark Connect server.",
+            fix="Set the host of the connection, and the port if it is not 15002.",
         ) from error
     if holds_secret(url.split(";")[0]):
         raise ConfigurationError(
-            f"The connection {conn_id} has a password in its host", fix="Put the token into its password"
+            f"The connection {conn_id} has a password in its host.",
+            fix="Put the token into the password field of the connection.",
         )
     address, *parameters = url.split(";")
     prefix = f"{SparkConnectHook.PARAM_TOKEN}="
-    token = next((unquote(text.removeprefix(prefix)) for text in parameters if text.startswith(prefix)), None)
+    token = next((unquote(part.removeprefix(prefix)) for part in parameters if part.startswith(prefix)), None)
     if token is not None:
         mask_secret(token)
-    shown = [text for text in parameters if not text.startswith(prefix)]
+    shown = [part for part in parameters if not part.startswith(prefix)]
     return ";".join([address, *shown]), token

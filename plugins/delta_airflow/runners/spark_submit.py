@@ -1,4 +1,4 @@
-"""Starts the driver with spark-submit, in client mode: the driver is a process of this worker."""
+"""Starts the driver with spark-submit in client mode, so that the driver is a process on this worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOCAL_CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
-"""Local mode serves the driver alone."""
+"""Settings for local mode, in which no other machine needs to reach the driver."""
 
 
 class SparkSubmitCommand:

@@ -1,7 +1,7 @@
-"""A run's files in a store that is not this machine's: `work_dir` is a URI.
+"""The files of a run in a remote store, for a `work_dir` that is a URI.
 
-The files that a driver in another process reads and writes are in a private temporary directory of this
-machine; spec, state and result are copied to the store, where every worker finds them.
+A driver in another process reads and writes files in a private temporary directory on this machine. The
+specification, the state and the result are copied to the store, where every worker can read them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun(RunDirectory):
-    """The directory of one try: `path` is its temporary part.
+    """The directory of one try. `path` is its temporary local part.
 
     Attributes:
-        store: rooted at the try's place in the `work_dir`.
+        store: the store, whose root is the try's directory in the `work_dir`.
     """
 
     store: LogStore
@@ -52,14 +52,14 @@ class StoredRun(RunDirectory):
         job_id: str,
         storage_options: Mapping[str, str],
     ) -> StoredRun:
-        """Make the temporary directory, readable by its owner only. Makes no request.
+        """Create the temporary directory, readable only by its owner. Makes no request.
 
         Raises:
             ConfigurationError: the store cannot be opened with these options.
         """
         parts = (dag_id, run_id, task_id, str(map_index), f"try-{try_number}-{job_id}")
         root = parse_remote_uri(work_dir)
-        # HDFS has no colons in its names, and runs have times in theirs.
+        # HDFS allows no colons in names, but run ids contain times.
         below = "/".join(path_component(part).replace(":", "%3A") for part in parts)
         place = RemoteUri(
             scheme=root.scheme, authority=root.authority, path=f"{root.path}/{below}".lstrip("/")
@@ -78,74 +78,77 @@ class StoredRun(RunDirectory):
         return self.store.uri
 
     def write(self, name: str, text: str) -> None:
-        """Write one file, here and in the store.
+        """Write one file, locally and in the store.
 
         Raises:
-            StorageError: the store did not take it.
+            StorageError: the write to the store failed.
         """
         RunDirectory.write(self, name, text)
         self.store.put(name, text.encode())
 
     def write_state(self, state: RunState) -> None:
-        """Write the state. A store that does not take it ends no run: what counts is the result."""
+        """Write the state. A failed write to the store does not end the run: only the result matters."""
         try:
             RunDirectory.write_state(self, state)
         except DeltaError as error:
-            _log.warning("The run's state was not written to %s: %s", self.place, error)
+            _log.warning("The state of the run could not be written to %s: %s", self.place, error)
 
     def read_result(self, *, job_id: str) -> JobResult:
-        """The result that the driver left here; it is in the store afterwards.
+        """Read the result that the driver has written locally, and copy it to the store.
 
         Raises:
-            JobFailedError: it is missing, damaged, or another job's.
-            StorageError: the store did not take it.
+            JobFailedError: the result is missing, damaged, or belongs to another job.
+            StorageError: the write to the store failed.
         """
         result = RunDirectory.read_result(self, job_id=job_id)
         self.store.put(_RESULT, self.result_path.read_bytes())
         return result
 
     def discard(self) -> None:
-        """Delete the temporary part."""
+        """Delete the temporary local part."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
 def read_stored_result(result_uri: str, *, storage_options: Mapping[str, str]) -> JobResult:
-    """The result at a URI in a store. Two requests.
+    """Read the result at a URI in a store. Costs two requests.
 
     Raises:
-        JobFailedError: it is missing or damaged.
-        StorageError: the store does not answer, or refuses.
+        JobFailedError: the result is missing or damaged.
+        StorageError: the store does not answer, or refuses the request.
     """
     data = _read(result_uri, _RESULT, storage_options)
     try:
         return result_from_json(data.decode())
     except (DeltaError, ValueError) as error:
-        raise JobFailedError("The job's result cannot be read", cause=str(error)) from error
+        raise JobFailedError("The job's result cannot be read.", cause=str(error)) from error
 
 
 def read_stored_state(result_uri: str, *, storage_options: Mapping[str, str]) -> RunState:
-    """The state beside a result in a store. Two requests.
+    """Read the state that is stored beside a result. Costs two requests.
 
     Raises:
-        JobFailedError: it is missing or damaged.
-        StorageError: the store does not answer, or refuses.
+        JobFailedError: the state is missing or damaged.
+        StorageError: the store does not answer, or refuses the request.
     """
     data = _read(result_uri, _STATE, storage_options)
     try:
         return RunState.from_json(json.loads(data))
     except ValueError as error:
-        raise JobFailedError("The run's state cannot be read", cause=str(error)) from error
+        raise JobFailedError("The run's state cannot be read.", cause=str(error)) from error
 
 
 def _read(result_uri: str, name: str, storage_options: Mapping[str, str]) -> bytes:
-    """One file beside a result, of bounded size."""
+    """Read a file beside a result, up to the maximum size of a result."""
     directory = result_uri.rpartition("/")[0]
     store = open_store(directory, storage_options=storage_options)
     try:
         if store.head(name).size_bytes > MAX_RESULT_BYTES:
             raise JobFailedError(
-                f"The file {name} of the run is too large", cause=f"more than {MAX_RESULT_BYTES} bytes"
+                f"The file {name} of the run is too large.",
+                cause=f"It has more than {MAX_RESULT_BYTES} bytes.",
             )
         return store.read(name)
     except ObjectNotFoundError as error:
-        raise JobFailedError(f"The run has no {name}", cause=f"{directory} does not hold it") from error
+        raise JobFailedError(
+            f"The run has no {name}.", cause=f"{directory} does not contain the file."
+        ) from error

@@ -1,4 +1,4 @@
-"""What the sensors share: poking here, or waiting in the triggerer."""
+"""The base class of the sensors: poking in the worker, or waiting in the triggerer."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class DeltaConditionSensor(BaseSensorOperator):
-    """Waits until a condition on a table holds. A table that does not exist yet is waited for, too.
+    """Waits until a condition on a table holds. While the table does not exist, the sensor waits for it.
 
     Args:
         table_uri: absolute path or URI of the table (templated).
         conn_id: connection of type `deltaward` (templated).
-        deferrable: wait in the triggerer, without a worker slot.
+        deferrable: True waits in the triggerer and holds no worker slot.
         kwargs: those of Airflow's BaseSensorOperator.
     """
 
@@ -56,29 +56,29 @@ class DeltaConditionSensor(BaseSensorOperator):
             ConfigurationError: an argument is not valid.
         """
 
-    def told(self, found: Mapping[str, Any]) -> Any:
-        """What the sensor returns of what the condition found."""
+    def return_value(self, found: Mapping[str, Any]) -> Any:
+        """The sensor's return value, from the condition's result."""
         return dict(found)
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look once."""
+        """Check the condition once."""
         try:
             if self._condition is None:
                 hook = self._hook()
                 trigger = self._trigger(hook)
                 self._condition = trigger.open_condition(hook, trigger.table_uri)
-            found = self._condition.look()
+            found = self._condition.check()
         except DeltaError as error:
             self._condition = None
             if error.retryable:
                 raise
-            raise AirflowFailException(f"{error.code}: {error}") from error
+            raise AirflowFailException(f"{error.code}: {error}.") from error
         return PokeReturnValue(
-            is_done=found is not None, xcom_value=None if found is None else self.told(found)
+            is_done=found is not None, xcom_value=None if found is None else self.return_value(found)
         )
 
     def execute(self, context: Context) -> Any:
-        """Wait here, or in the triggerer when `deferrable`."""
+        """Wait in the worker, or in the triggerer when `deferrable`."""
         if not self.deferrable:
             return super().execute(context)
         first = self.poke(context)
@@ -91,19 +91,19 @@ class DeltaConditionSensor(BaseSensorOperator):
         )
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
-        """Take the trigger's event.
+        """Handle the trigger's event.
 
         Raises:
-            AirflowFailException: the trigger met an error that waiting cannot help.
-            TransientJobFailedError: it met one that can pass.
+            AirflowFailException: the trigger reports a permanent error.
+            TransientJobFailedError: the trigger reports a transient error.
         """
         error = event.get("error")
         if error is None:
-            return self.told(event)
-        text = f"{error['code']}: {error['message']}"
+            return self.return_value(event)
+        message = f"{error['code']}: {error['message']}"
         if error.get("retryable"):
-            raise TransientJobFailedError("The wait for the table ended early", cause=text)
-        raise AirflowFailException(text)
+            raise TransientJobFailedError("The wait for the table ended early.", cause=message)
+        raise AirflowFailException(message)
 
     def _hook(self) -> DeltawardHook:
         return DeltawardHook(as_string("conn_id", self.conn_id))

@@ -15,16 +15,17 @@ from delta_core.errors import ConfigurationError
 
 
 class DeltaFreshnessSensor(DeltaConditionSensor):
-    """Waits until a table's newest change of data is young. Maintenance changes no data.
+    """Waits until a table's newest change of data is fresh. Maintenance does not count as a change of data.
 
-    Returns the version that changed it, its time, and its age. A table that does not exist yet is waited for.
+    Returns the version of that change, its time and its age. While the table does not exist, the sensor waits
+    for it.
 
     Args:
         table_uri: absolute path or URI of the table (templated).
-        max_age_minutes: how old the change may be (templated).
+        max_age_minutes: the maximum age of the change (templated).
         conn_id: connection of type `deltaward` (templated).
-        deferrable: wait in the triggerer, without a worker slot; Airflow's `operators.default_deferrable`
-            unless given.
+        deferrable: True waits in the triggerer and holds no worker slot. The default is Airflow's
+            `operators.default_deferrable`.
         kwargs: those of Airflow's BaseSensorOperator.
     """
 
@@ -46,7 +47,7 @@ class DeltaFreshnessSensor(DeltaConditionSensor):
         minutes = as_optional_float("max_age_minutes", self.max_age_minutes, minimum=0)
         if minutes is None:
             raise ConfigurationError(
-                "The max_age_minutes are empty after rendering", fix="Give a number of minutes"
+                "The argument max_age_minutes is empty after rendering.", fix="Give a number of minutes."
             )
         return DeltaFreshnessTrigger(
             table_uri=table_uri, max_age_seconds=minutes * 60, conn_id=conn_id, poll_seconds=poll_seconds

@@ -15,19 +15,20 @@ from delta_core.errors import ConfigurationError
 
 
 class DeltaPartitionSensor(DeltaConditionSensor):
-    """Waits until a table has a partition. A table that does not exist yet is waited for, too.
+    """Waits until a table has a partition. While the table does not exist, the sensor waits for it.
 
-    Returns the version that has it, and how many files, and rows where a number was asked for.
+    Returns the version that has the partition and the number of its files. If `min_rows` is given, it also
+    returns the number of rows.
 
     Args:
         table_uri: absolute path or URI of the table (templated).
-        partition: partition columns and their values, such as `{"day": "{{ ds }}"}`; some of the columns are
-            enough (templated).
-        min_files: so many live files at least (templated).
-        min_rows: so many rows at least, deleted ones not counted; None asks for no number (templated).
+        partition: partition columns and their values, such as `{"day": "{{ ds }}"}`. A subset of the
+            partition columns is enough (templated).
+        min_files: the minimum number of live files (templated).
+        min_rows: the minimum number of rows, without deleted rows; None sets no minimum (templated).
         conn_id: connection of type `deltaward` (templated).
-        deferrable: wait in the triggerer, without a worker slot; Airflow's `operators.default_deferrable`
-            unless given.
+        deferrable: True waits in the triggerer and holds no worker slot. The default is Airflow's
+            `operators.default_deferrable`.
         kwargs: those of Airflow's BaseSensorOperator.
     """
 
@@ -59,8 +60,8 @@ class DeltaPartitionSensor(DeltaConditionSensor):
         partition = as_string_mapping("partition", self.partition)
         if not partition:
             raise ConfigurationError(
-                "The sensor names no partition",
-                fix='Give its columns and values, such as {"day": "{{ ds }}"}',
+                "The sensor names no partition.",
+                fix='Give the partition columns and their values, such as {"day": "{{ ds }}"}.',
             )
         return DeltaPartitionTrigger(
             table_uri=table_uri,

@@ -15,17 +15,17 @@ from delta_core.errors import ConfigurationError
 
 
 class DeltaTableVersionSensor(DeltaConditionSensor):
-    """Waits until a table has a version. A table that does not exist yet is waited for, too.
+    """Waits until a table has a version. While the table does not exist, the sensor waits for it.
 
     Returns the table's latest version. Costs one listing of the log's tail per poke.
 
     Args:
         table_uri: absolute path or URI of the table (templated).
-        version: wait for this version or a later one; this or `newer_than` (templated).
+        version: wait for this version or a later one. Give either this or `newer_than` (templated).
         newer_than: wait for a version later than this one (templated).
         conn_id: connection of type `deltaward` (templated).
-        deferrable: wait in the triggerer, without a worker slot; Airflow's `operators.default_deferrable`
-            unless given.
+        deferrable: True waits in the triggerer and holds no worker slot. The default is Airflow's
+            `operators.default_deferrable`.
         kwargs: those of Airflow's BaseSensorOperator.
     """
 
@@ -53,14 +53,15 @@ class DeltaTableVersionSensor(DeltaConditionSensor):
             poll_seconds=poll_seconds,
         )
 
-    def told(self, found: Mapping[str, Any]) -> int:
+    def return_value(self, found: Mapping[str, Any]) -> int:
         return int(found["version"])
 
     def minimum_version(self) -> int:
         """The lowest version that ends the wait, from the rendered arguments.
 
         Raises:
-            ConfigurationError: not exactly one of `version` and `newer_than` is given, or it is no version.
+            ConfigurationError: not exactly one of `version` and `newer_than` is given, or its value is not a
+                valid version.
         """
         version = as_optional_int("version", self.version, minimum=0)
         newer_than = as_optional_int("newer_than", self.newer_than, minimum=-1)
@@ -68,4 +69,6 @@ class DeltaTableVersionSensor(DeltaConditionSensor):
             return version
         if newer_than is not None and version is None:
             return newer_than + 1
-        raise ConfigurationError("The sensor needs either version or newer_than")
+        raise ConfigurationError(
+            "The sensor needs exactly one of version and newer_than.", fix="Give one of the two arguments."
+        )

@@ -1,4 +1,4 @@
-"""`delta_maintenance`: the tasks that keep the tables of a policy file healthy."""
+"""`delta_maintenance`: the maintenance tasks for the tables of a policy file."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 LEASE: Final = "maintenance"
-"""The lease under which maintenance works on a table, unless another is named."""
+"""The default name of the lease that maintenance jobs hold on a table."""
 
 STEPS: Final = ("plan", "compact", "cluster", "verify", "checkpoint", "vacuum")
 
 _FAILED: Final = frozenset({"failed", "upstream_failed"})
 
-# A plan as if the retention were over: shows what will go, and deletes nothing whatever the policy says.
+# A plan as if the retention were over. It lists the files that a vacuum will delete later. It deletes
+# nothing, regardless of the policy.
 _PREVIEW: Final = {"dry_run": True, "retention_hours": 0, "enforce_retention": False, "force": True}
 
 
@@ -47,48 +48,48 @@ def delta_maintenance(
     rewrite: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Any:
-    """Tasks that plan what is due for each table of a policy file, do it, and verify what they committed.
+    """Tasks that plan the due maintenance of each table of a policy file, run it, and verify its commits.
 
-    A task resolves the policies; a group of tasks is mapped over the tables: plan, compact, cluster, verify,
-    checkpoint, vacuum; a last one says what became of each table and fails when something of it did. A table
-    that fails does not hold up the others. What is rewritten is verified before a vacuum can delete what the
-    check compares it with; commits of other writers are none of its business.
+    One task resolves the policies. A group of tasks is mapped over the tables: plan, compact, cluster,
+    verify, checkpoint, vacuum. A last task reports the outcome for each table, and fails if a step has
+    failed. A failing table does not stop the others. Rewritten files are verified before a vacuum can delete
+    the files with which the check compares them. Commits of other writers are not verified.
 
-    Call it in a DAG, or in a `TaskGroup` to have one thing to put before and after others.
+    Call it in a DAG, or within a `TaskGroup` to be able to put the whole before and after other tasks.
 
     Args:
         policies: the policy file; it is read when the run starts.
-        environment: variables that the file may name, besides those of the worker.
-        tables: names of the tables that the run is for; empty for all. May be a template of a list.
+        environment: variables that the file may use, in addition to the worker's environment variables.
+        tables: names of the tables to maintain; empty for all. May be a template of a list.
         vacuum_preview: True plans vacuums as if the retention were over, and deletes nothing. May be a
             template.
-        verify: False leaves the check of the commits out.
-        conn_id: connection of type `deltaward`; None is that of the DAG's `default_args`, or else
+        verify: False leaves out the verification of the commits.
+        conn_id: connection of type `deltaward`; None uses that of the DAG's `default_args`, or else
             `deltaward_default`. May be a template.
-        lease: name of the lease that each job takes on its table, so that no two of them work on one at
-            once; None takes none.
-        pool: the pool of the tasks that work on tables; None is that of the DAG's `default_args`.
-        allowed_root_uris: where files of shallow clones may lie beyond their own roots; files elsewhere are
-            left alone. May be a template of a list.
-        rewrite: arguments of the tasks that rewrite files, such as `runner`, or how Spark is to be started.
+        lease: name of the lease that each job holds on its table, so that only one of them works on a table
+            at a time; None takes no lease.
+        pool: the pool of the tasks that work on tables; None uses that of the DAG's `default_args`.
+        allowed_root_uris: the locations outside their own roots where files of shallow clones may be. Files
+            elsewhere are ignored. May be a template of a list.
+        rewrite: arguments of the tasks that rewrite files, such as `runner` or Spark arguments.
         arguments: more arguments of every operator, such as `retries`.
 
     Returns:
-        The last task's result: for each table its name, and what each step returned.
+        The last task's result: for each table its name and the return value of each step.
     """
-    named = {"conn_id": conn_id, "pool": pool}
+    optional = {"conn_id": conn_id, "pool": pool}
     shared: dict[str, Any] = {
         **arguments,
-        **{name: value for name, value in named.items() if value is not None},
+        **{name: value for name, value in optional.items() if value is not None},
         "trigger_rule": "none_failed",
     }
 
     group_of: dict[str, str] = {}
 
     @task(task_id="tables")
-    def tables_(wanted: Any, preview: Any) -> list[dict[str, Any]]:
-        """The tables that the run is for, each with what the policies say of it."""
-        return _resolved(Path(policies), {**os.environ, **(environment or {})}, wanted, preview)
+    def tables_(selected: Any, preview: Any) -> list[dict[str, Any]]:
+        """The tables to maintain, each with its resolved policy."""
+        return _resolved(Path(policies), {**os.environ, **(environment or {})}, selected, preview)
 
     @task_group(group_id="maintain")
     def maintain(name: str, table_uri: str, rules: Any, target_bytes: int | None, vacuum: Any) -> None:
@@ -103,7 +104,7 @@ def delta_maintenance(
             **(rewrite or {}),
         }
         plan = DeltaPlanOperator(task_id="plan", rules=rules, **reaching, **inline)
-        # A second group of one name in a DAG has another.
+        # Airflow renames a second group of the same name in a DAG.
         group_of["tables"] = plan.task_id.removesuffix(".plan")
         due = _Due(plan.task_id)
         compact = DeltaOptimizeOperator(
@@ -141,9 +142,9 @@ def delta_maintenance(
 
     @task(trigger_rule="all_done")
     def record(tables: list[dict[str, Any]], ti: Any = None) -> list[dict[str, Any]]:
-        """What became of each table, and a failure that names those of which something failed."""
+        """The outcome of each table. Fails with the names of the tables that have a failed step."""
         if tables is None:
-            raise AirflowFailException("Which tables there are is not known: the task before has failed")
+            raise AirflowFailException("The tables are not known because the upstream task has failed.")
         return _recorded(tables, ti, group=group_of["tables"])
 
     known: Any = tables_(tables if tables is not None else [], vacuum_preview)
@@ -153,17 +154,17 @@ def delta_maintenance(
 
 
 class _Due:
-    """What the plan of a table says of its verbs, asked before a task runs."""
+    """The decisions in the plan of a table, for checks before its tasks run."""
 
     def __init__(self, plan_id: str) -> None:
         self._plan_id = plan_id
 
     def only_if(self, verb: str, *, unless: str | None = None) -> Callable[[Context], None]:
-        """Skip a task unless the plan found the verb due; say why.
+        """Skip a task unless the verb is due according to the plan. The skip gives the reason.
 
         Args:
-            verb: what the task does.
-            unless: a verb that does this one's work too when it is due itself.
+            verb: the verb of the task.
+            unless: a verb that includes the work of this one. If it is due, the task is skipped, too.
         """
 
         def check(context: Context) -> None:
@@ -171,12 +172,12 @@ class _Due:
             if not decisions[verb]["due"]:
                 raise AirflowSkipException(decisions[verb]["reason"])
             if unless and decisions[unless]["due"]:
-                raise AirflowSkipException(f"{unless} does that: {decisions[unless]['reason']}")
+                raise AirflowSkipException(f"Included in {unless}: {decisions[unless]['reason']}")
 
         return check
 
     def only_if_or_previewed(self, verb: str) -> Callable[[Context], None]:
-        """`only_if`, but a preview is made whatever is due: somebody has asked for it."""
+        """The same as `only_if`, but a preview always runs, because the run requests it."""
         only_if = self.only_if(verb)
 
         def check(context: Context) -> None:
@@ -192,14 +193,16 @@ class _Due:
         return {decision["verb"]: decision for decision in plan["output"]["decisions"]}
 
 
-def _resolved(path: Path, environment: Mapping[str, str], wanted: Any, preview: Any) -> list[dict[str, Any]]:
+def _resolved(
+    path: Path, environment: Mapping[str, str], selected: Any, preview: Any
+) -> list[dict[str, Any]]:
     policies = resolve_all(load_policies(path, environment=environment))
     names = {policy.name for policy in policies}
-    asked = set(as_rendered_strings("tables", wanted)) or names
-    if unknown := sorted(asked - names):
-        raise AirflowFailException(f"{path} does not name {', '.join(unknown)}")
-    previewed = _PREVIEW if as_bool("vacuum_preview", preview) else {}
-    return [_maintained(policy, previewed) for policy in policies if policy.name in asked]
+    chosen = set(as_rendered_strings("tables", selected)) or names
+    if unknown := sorted(chosen - names):
+        raise AirflowFailException(f"The policy file {path} does not contain {', '.join(unknown)}.")
+    vacuum_changes = _PREVIEW if as_bool("vacuum_preview", preview) else {}
+    return [_maintained(policy, vacuum_changes) for policy in policies if policy.name in chosen]
 
 
 def _maintained(policy: ResolvedPolicy, preview: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,30 +220,30 @@ def _maintained(policy: ResolvedPolicy, preview: Mapping[str, Any]) -> dict[str,
 
 
 def _recorded(tables: list[dict[str, Any]], ti: Any, *, group: str) -> list[dict[str, Any]]:
-    found = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])
-    states: Mapping[str, str] = found.get(ti.run_id, {})
+    states_by_run = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])
+    states: Mapping[str, str] = states_by_run.get(ti.run_id, {})
     failed = []
     for index, table in enumerate(tables):
         table |= {step: ti.xcom_pull(task_ids=f"{group}.{step}", map_indexes=index) for step in STEPS}
-        if wrong := [step for step in STEPS if str(states.get(f"{group}.{step}_{index}")) in _FAILED]:
-            failed.append(f"{table['name']} ({wrong[0]})")
+        if failures := [step for step in STEPS if str(states.get(f"{group}.{step}_{index}")) in _FAILED]:
+            failed.append(f"{table['name']} ({failures[0]})")
     if failed:
-        raise AirflowFailException(f"Not maintained: {', '.join(failed)}")
+        raise AirflowFailException(f"Tables with a failed step: {', '.join(failed)}.")
     return tables
 
 
 def _name_of(known: Any) -> str:
-    """A template: the name of the table that a mapped task works on."""
+    """A template for the name of the table of a mapped task."""
     return f"{{{{ ti.xcom_pull(task_ids='{known.operator.task_id}')[ti.map_index]['name'] }}}}"
 
 
 def _result_of(task_id: str) -> str:
-    """A template: what the task of the same table returned, as JSON; null when it was skipped."""
+    """A template for the result of a task of the same table, as JSON; null if the task was skipped."""
     return f"{{{{ ti.xcom_pull(task_ids='{task_id}', map_indexes=ti.map_index) | tojson }}}}"
 
 
 def _z_order_of(plan_id: str) -> str:
-    """A template: what the plan says; none for a table with clustering columns, whatever the policy names."""
+    """A template for the Z-order columns in the plan. They are empty for a table with clustering columns."""
     plan = f"ti.xcom_pull(task_ids='{plan_id}', map_indexes=ti.map_index)['output']['decisions']"
     clusters = f"({plan} | selectattr('verb', 'equalto', 'cluster') | first)"
     return f"{{{{ {clusters}.params.z_order_by | default([]) | tojson }}}}"

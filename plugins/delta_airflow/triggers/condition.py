@@ -1,4 +1,4 @@
-"""What the triggers share: waiting for a condition on a table in the triggerer."""
+"""The base class of the triggers: waiting in the triggerer for a condition on a table."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from delta_core.errors import ConfigurationError, DeltaError, StorePermissionErr
 
 
 class DeltaConditionTrigger(BaseTrigger):
-    """Fires once, when a condition on a table holds: with what it found, or with `{"error": {...}}`.
+    """Fires once: with the result of a condition on a table, or with `{"error": {...}}`.
 
-    The connection is read and the store is opened once, and again after an error, so that credentials that
-    were rotated arrive. An error of the store that can pass is waited out; any other ends the wait. The
-    deferred task's timeout is the limit.
+    The connection is read and the store is opened once, and again after an error, so that rotated credentials
+    take effect. A transient error of the store does not end the wait; any other error does. The timeout of
+    the deferred task limits the wait.
 
     Args:
         table_uri: canonical URI of the table.
         conn_id: connection of type `deltaward`; its secrets are read when the trigger runs.
-        poll_seconds: between two looks.
+        poll_seconds: the time between two checks.
     """
 
     def __init__(self, *, table_uri: str, conn_id: str, poll_seconds: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         if not poll_seconds > 0:
             raise ConfigurationError(
-                "The trigger's arguments are not valid", fix="Give a number of seconds greater than 0"
+                "The trigger's arguments are not valid.", fix="Give a number of seconds greater than 0."
             )
         self.table_uri = table_uri
         self.conn_id = conn_id
@@ -40,11 +40,11 @@ class DeltaConditionTrigger(BaseTrigger):
 
     @abstractmethod
     def open_condition(self, hook: DeltawardHook, table_uri: str) -> TableCondition:
-        """The condition, with its store opened. Called on a thread."""
+        """The condition with its store open. Runs on a thread of the trigger pool."""
 
     @abstractmethod
     def condition_arguments(self) -> dict[str, Any]:
-        """What the condition is made of, as arguments of the trigger."""
+        """The condition's own arguments, under the names that the trigger's constructor takes."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (
@@ -58,28 +58,28 @@ class DeltaConditionTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yields one event."""
+        """Yield one event."""
         try:
             found = await self._wait()
         except DeltaError as error:
-            told = {"code": error.code, "message": str(error), "retryable": error.retryable}
-            yield TriggerEvent({"error": told})  # type: ignore[no-untyped-call]
+            details = {"code": error.code, "message": str(error), "retryable": error.retryable}
+            yield TriggerEvent({"error": details})  # type: ignore[no-untyped-call]
         else:
             yield TriggerEvent(found)  # type: ignore[no-untyped-call]
 
     async def _wait(self) -> dict[str, Any]:
         condition: TableCondition | None = None
         while True:
-            known = condition is not None
+            opened_before = condition is not None
             try:
                 if condition is None:
                     condition = await self._open()
-                found = await in_thread(condition.look)
+                found = await in_thread(condition.check)
             except DeltaError as error:
                 # Credentials may have been rotated.
-                if not error.retryable and not (known and isinstance(error, StorePermissionError)):
+                if not error.retryable and not (opened_before and isinstance(error, StorePermissionError)):
                     raise
-                self.log.warning("The table cannot be looked at: %s", error)
+                self.log.warning("The table cannot be read: %s", error)
                 condition, found = None, None
             if found is not None:
                 return found

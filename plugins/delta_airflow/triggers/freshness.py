@@ -10,13 +10,13 @@ from delta_airflow.triggers.condition import DeltaConditionTrigger
 
 
 class DeltaFreshnessTrigger(DeltaConditionTrigger):
-    """Fires once when the newest change of data is young: `{"version", "timestamp_ms", "age_seconds"}`.
+    """Fires once when the newest change of data is fresh: `{"version", "timestamp_ms", "age_seconds"}`.
 
     Args:
         table_uri: canonical URI of the table.
-        max_age_seconds: how old the change may be.
+        max_age_seconds: the maximum age of the change.
         conn_id: connection of type `deltaward`.
-        poll_seconds: between two looks.
+        poll_seconds: the time between two checks.
     """
 
     def __init__(self, *, table_uri: str, max_age_seconds: float, conn_id: str, poll_seconds: float) -> None:

@@ -19,10 +19,10 @@ class DeltaPartitionTrigger(DeltaConditionTrigger):
     Args:
         table_uri: canonical URI of the table.
         partition: partition columns and their values.
-        min_files: so many live files at least.
-        min_rows: so many rows at least; None asks for no number.
+        min_files: the minimum number of live files.
+        min_rows: the minimum number of rows; None sets no minimum.
         conn_id: connection of type `deltaward`.
-        poll_seconds: between two looks.
+        poll_seconds: the time between two checks.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class DeltaPartitionTrigger(DeltaConditionTrigger):
         return {"partition": self.partition, "min_files": self.min_files, "min_rows": self.min_rows}
 
     def open_condition(self, hook: DeltawardHook, table_uri: str) -> PartitionCondition:
-        # Loaded here: parsing a DAG does not read partitions.
+        # Imported here, because only a running trigger needs pyarrow; parsing a DAG does not.
         module = importlib.import_module("delta_airflow.conditions.partition")
         condition: PartitionCondition = module.PartitionCondition(
             table_uri,

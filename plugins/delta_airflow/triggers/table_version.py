@@ -17,14 +17,14 @@ class DeltaTableVersionTrigger(DeltaConditionTrigger):
         table_uri: canonical URI of the table.
         minimum_version: the version to wait for, or any later one.
         conn_id: connection of type `deltaward`.
-        poll_seconds: between two listings.
+        poll_seconds: the time between two listings.
     """
 
     def __init__(self, *, table_uri: str, minimum_version: int, conn_id: str, poll_seconds: float) -> None:
         super().__init__(table_uri=table_uri, conn_id=conn_id, poll_seconds=poll_seconds)
         if minimum_version < 0:
             raise ConfigurationError(
-                "The trigger's arguments are not valid", fix="Give a version of at least 0"
+                "The trigger's arguments are not valid.", fix="Give a version of at least 0."
             )
         self.minimum_version = minimum_version
 

@@ -1,7 +1,7 @@
-"""Threads for what triggers ask of stores.
+"""A thread pool for the requests that triggers make to stores.
 
-A triggerer's event loop must not wait for a store. The loop's own threads are few, six on two cores, so a
-thousand sensors on a slow store would starve each other and whatever else uses them.
+The event loop of a triggerer must not block on a store. The loop's default executor has few threads (six on
+two cores). A thousand sensors on a slow store would starve each other and all other users of that executor.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ R = TypeVar("R")
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """One pool for all triggers of the process; a thread is started when none is idle."""
-    text = os.environ.get(THREADS_VARIABLE, "").strip()
-    threads = int(text) if text.isdecimal() and int(text) > 0 else DEFAULT_THREADS
+    """The pool of all triggers of the process. It starts a thread when no thread is idle."""
+    value = os.environ.get(THREADS_VARIABLE, "").strip()
+    threads = int(value) if value.isdecimal() and int(value) > 0 else DEFAULT_THREADS
     return ThreadPoolExecutor(max_workers=threads, thread_name_prefix="deltaward-trigger")
 
 
 async def in_thread(function: Callable[[], R]) -> R:
-    """Call a function that blocks, without blocking the event loop."""
+    """Call a blocking function without blocking the event loop."""
     call = partial(contextvars.copy_context().run, function)
     return await asyncio.get_running_loop().run_in_executor(_pool(), call)

@@ -7,7 +7,7 @@ import json
 import orjson
 import pytest
 
-from delta_core.actions.doubled_keys import doubled_key
+from delta_core.actions.doubled_keys import duplicate_key
 
 
 @pytest.mark.parametrize(
@@ -28,11 +28,11 @@ from delta_core.actions.doubled_keys import doubled_key
     ],
 )
 def test_found_or_not(text: str, wanted: str | None) -> None:
-    assert doubled_key(text.encode(), json.loads(text)) == wanted
-    assert doubled_key(text.encode(), orjson.loads(text)) == wanted
+    assert duplicate_key(text.encode(), json.loads(text)) == wanted
+    assert duplicate_key(text.encode(), orjson.loads(text)) == wanted
 
 
 def test_nesting_deeper_than_the_writer_goes_is_looked_through() -> None:
     for inner, wanted in (('{"b":1}', None), ('{"b":1,"b":2}', "b")):
         text = ('{"a":' * 400 + inner + "}" * 400).encode()
-        assert doubled_key(text, orjson.loads(text)) == wanted
+        assert duplicate_key(text, orjson.loads(text)) == wanted

@@ -29,7 +29,7 @@ ADD = b'{"add":{"path":"a","partitionValues":{},"size":1,"modificationTime":1,"d
 def test_a_key_twice_in_one_object_is_refused(line: bytes, key: str) -> None:
     with pytest.raises(CorruptLogError) as refused:
         parse_commit(line + b"\n", path="_delta_log/00000000000000000007.json")
-    assert f"The key {key!r} is there twice" in refused.value.cause
+    assert f"The key {key!r} occurs twice" in refused.value.cause
     assert "Line 1 of '_delta_log/00000000000000000007.json'" in str(refused.value)
 
 

@@ -173,7 +173,7 @@ def test_an_error_whose_text_cannot_be_had_is_told_by_its_class() -> None:
             raise ValueError("no text")
 
     found = typed_error(OddError(), doing="it")
-    assert "OddError: (its text cannot be had)" in str(found)
+    assert "OddError: (its message is not available)" in str(found)
     inner = VerificationError("x", cause="y")
     outer = RuntimeError("z")
     outer.__cause__ = inner

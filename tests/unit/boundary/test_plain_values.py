@@ -103,7 +103,7 @@ def test_properties_take_flags_and_numbers(table: DeltaTable, tmp_path: Path) ->
 
 @pytest.mark.parametrize("value", [None, b"true", ["true"], float("nan"), {"a": 1}])
 def test_a_property_of_another_kind_is_refused(table: DeltaTable, value: Any) -> None:
-    with pytest.raises(InvalidTablePropertyError, match="texts, numbers, True or False"):
+    with pytest.raises(InvalidTablePropertyError, match="strings, numbers, True or False"):
         table.alter.set_properties({"mine": value})
 
 

@@ -157,7 +157,7 @@ def test_what_does_not_verify_is_deleted(log: LogBuilder, monkeypatch: pytest.Mo
     log.create().appends(3)
     real = rows_module.add_rows
     monkeypatch.setattr(rows_module, "add_rows", lambda batch, schema: real(batch.slice(1), schema))
-    with pytest.raises(VerificationError, match="Expected 3 files"):
+    with pytest.raises(VerificationError, match="The version has 3 files"):
         write_checkpoint(_load(log))
     assert list(log.log.glob("*checkpoint*")) == []
 

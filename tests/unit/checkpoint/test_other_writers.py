@@ -158,7 +158,7 @@ def test_what_another_writer_has_put_there_is_never_deleted(log: LogBuilder) -> 
         pq.write_table(table.slice(0, 3), _path(log))
 
     store.after = replace
-    with pytest.raises(VerificationError, match="left as it is"):
+    with pytest.raises(VerificationError, match="It was not deleted"):
         write_checkpoint(_load(log, store))
     assert pq.read_metadata(_path(log)).num_rows == 3
     assert read_last_checkpoint(log.store) is None
@@ -167,16 +167,16 @@ def test_what_another_writer_has_put_there_is_never_deleted(log: LogBuilder) -> 
 def test_one_that_is_replaced_while_it_is_judged_is_not_deleted(
     log: LogBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = classic.latest_without
+    real = classic.latest_version_without
 
     def replaced_meanwhile(store: LocalLogStore, path: str) -> int | None:
         os.utime(_path(log), ns=(0, NOW_MS * 10**6))
         return real(store, path)
 
-    monkeypatch.setattr(classic, "latest_without", replaced_meanwhile)
+    monkeypatch.setattr(classic, "latest_version_without", replaced_meanwhile)
     rows = rows_module.add_rows
     monkeypatch.setattr(rows_module, "add_rows", lambda batch, schema: rows(batch.slice(1), schema))
-    with pytest.raises(VerificationError, match="left as it is"):
+    with pytest.raises(VerificationError, match="It was not deleted"):
         write_checkpoint(_load(log))
     assert _path(log).exists()
 
@@ -190,7 +190,7 @@ def test_a_wrong_one_goes_only_where_the_log_is_read_without_it(
     snapshot = _load(log, store)
     rows = rows_module.add_rows
     monkeypatch.setattr(rows_module, "add_rows", lambda batch, schema: rows(batch.slice(1), schema))
-    with pytest.raises(VerificationError, match="left as it is" if left else "It was deleted"):
+    with pytest.raises(VerificationError, match="was not deleted" if left else "checkpoint was deleted"):
         write_checkpoint(snapshot)
     assert _path(log).exists() == left
     assert read_last_checkpoint(log.store) is None
@@ -228,14 +228,14 @@ def test_the_checkpoint_of_a_table_made_anew_stays(log: LogBuilder) -> None:
         write_checkpoint(old)
     # Had the table been made anew a moment later:
     asked: list[object] = []
-    real = classic._other_log
+    real = classic.replaced_log_error
 
     def looks_twice(snapshot: Snapshot) -> StaleCommitError | None:
         asked.append(snapshot)
         return None if len(asked) == 1 else real(snapshot)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classic, "_other_log", looks_twice)
+        patch.setattr(classic, "replaced_log_error", looks_twice)
         with pytest.raises(StaleCommitError):
             write_checkpoint(old)
     assert len(asked) == 2
@@ -245,7 +245,7 @@ def test_the_checkpoint_of_a_table_made_anew_stays(log: LogBuilder) -> None:
 def test_one_that_cannot_be_read_is_replaced(log: LogBuilder) -> None:
     write_checkpoint(_load(log))
     _path(log).write_bytes(_path(log).read_bytes()[:-20])
-    with pytest.warns(DeltaWarning, match="passed over"):
+    with pytest.warns(DeltaWarning, match="is ignored"):
         snapshot = _load(log)
     info = write_checkpoint(snapshot)
     assert info.size_bytes == _path(log).stat().st_size
@@ -272,7 +272,7 @@ def test_one_of_another_state_is_neither_replaced_nor_taken(log: LogBuilder) -> 
     pq.write_table(table.slice(0, 3), _path(log))
     before = _path(log).read_bytes()
     (log.root / LAST_CHECKPOINT_PATH).unlink()
-    with pytest.raises(VerificationError, match=r"was written before.*Expected 2 files"):
+    with pytest.raises(VerificationError, match=r"existing checkpoint.*The version has 2 files"):
         write_checkpoint(snapshot)
     assert _path(log).read_bytes() == before
     assert read_last_checkpoint(log.store) is None

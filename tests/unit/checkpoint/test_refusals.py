@@ -90,11 +90,11 @@ def test_a_version_that_is_not_what_its_checksum_says_gets_none(
 ) -> None:
     """With the commits cleaned up, the checkpoint would be the only account of it."""
     log.checksum(_loaded(log), numFiles=5)
-    with pytest.warns(DeltaWarning, match="not what its checksum says"):
+    with pytest.warns(DeltaWarning, match="contradicts its checksum"):
         snapshot = _loaded(log)
-    with pytest.raises(VerificationError, match="No checkpoint is written of version 3") as caught:
+    with pytest.raises(VerificationError, match="Cannot write a checkpoint of version 3") as caught:
         write(snapshot)
-    assert "the checksum says 5, the log gives 4" in caught.value.cause
+    assert "the checksum has 5, the log has 4" in caught.value.cause
     assert (_manifests(log), _sidecars(log), read_last_checkpoint(log.store)) == ([], [], None)
 
 

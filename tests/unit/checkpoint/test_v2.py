@@ -197,7 +197,7 @@ def test_one_of_another_state_is_refused(log: LogBuilder) -> None:
     pq.write_table(pq.read_table(manifest).from_pylist(table, schema=pq.read_schema(manifest)), manifest)
     log.clock.advance(1)
     snapshot = _of_commits(log)
-    with pytest.raises(VerificationError, match="Application 'app' is at version 7, read back 8"):
+    with pytest.raises(VerificationError, match="'app' has the version 7 in the table, 8 in the checkpoint"):
         write_v2_checkpoint(snapshot)
 
 
@@ -219,7 +219,7 @@ def test_what_does_not_verify_goes_with_its_sidecars(
 ) -> None:
     real = rows_module.add_rows
     monkeypatch.setattr(rows_module, "add_rows", lambda batch, schema: real(batch.slice(1), schema))
-    with pytest.raises(VerificationError, match="Expected 12 files"):
+    with pytest.raises(VerificationError, match="The version has 12 files"):
         write_v2_checkpoint(_load(log))
     assert (_manifests(log), _sidecars(log)) == ([], [])
 
@@ -231,7 +231,7 @@ def test_lost_domains_and_vectors_are_noticed(log: LogBuilder, monkeypatch: pyte
         "other_actions",
         lambda self: [one for one in real(self) if not isinstance(one, DomainMetadata)],
     )
-    with pytest.raises(VerificationError, match="domain metadata of d is not the version's"):
+    with pytest.raises(VerificationError, match="domain metadata of d differs from the version's"):
         write_v2_checkpoint(_load(log))
 
 
@@ -319,7 +319,7 @@ def test_a_plain_write_that_failed_may_have_landed(log: LogBuilder) -> None:
             if ".checkpoint." in path:
                 raise StorageError("no answer in time")
 
-    with pytest.raises(AmbiguousWriteError, match="cannot be told"):
+    with pytest.raises(AmbiguousWriteError, match="outcome of writing"):
         write_v2_checkpoint(Snapshot.load(OldStore(log.root), clock=log.clock))
     assert len(_manifests(log)) == len(_sidecars(log)) == 1
 
@@ -413,7 +413,7 @@ def test_where_a_checkpoint_cannot_be_read_all_sidecars_stay(aged: LogBuilder) -
     path = aged.root / newest.names[0]
     path.write_bytes(path.read_bytes()[:-30])
     before = _sidecars(aged)
-    with pytest.warns(DeltaWarning, match="passed over"):
+    with pytest.warns(DeltaWarning, match="is ignored"):
         snapshot = _load(aged)
     assert cleanup_expired_logs(snapshot).checkpoint_version == 16
     assert _sidecars(aged) == before
@@ -464,7 +464,7 @@ def test_vectors_of_files_are_compared(tmp_path: Path, monkeypatch: pytest.Monke
 
     with monkeypatch.context() as patch:
         patch.setattr(rows_module, "add_rows", without_deletion_vectors)
-        with pytest.raises(VerificationError, match="Expected deletion vectors"):
+        with pytest.raises(VerificationError, match="deletion vectors of the version"):
             write_v2_checkpoint(_load(log))
     assert write_v2_checkpoint(_load(log)).num_add_files == 2
     log.remove_commits([0])

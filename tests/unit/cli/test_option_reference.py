@@ -89,7 +89,7 @@ _BESIDE = {
 }
 _URIS = {
     "Amazon S3, MinIO and other compatible servers": "s3://bucket/t",
-    "DynamoDB, beside those of S3": "s3://bucket/t",
+    "DynamoDB, in addition to the options of S3": "s3://bucket/t",
     "Google Cloud Storage": "gs://bucket/t",
     "Azure Blob Storage and Data Lake Storage": "abfss://c@account.dfs.core.windows.net/t",
     "HTTP client of S3, Google and Azure": "s3://bucket/t",

@@ -31,5 +31,5 @@ def test_every_command_and_its_dangerous_options_are_there() -> None:
     ]:
         assert f"## deltaward {command}\n" in page
     assert (
-        "| `--apply`, `--dry-run` | Do it, or only show what would be done. By default `--dry-run`. |" in page
+        "| `--apply`, `--dry-run` | Apply the changes, or only show them. By default `--dry-run`. |" in page
     )

@@ -48,7 +48,9 @@ def _context(hdfs: FakeHdfs, *, workers: int = 0) -> Iterator[Context]:
 def test_a_store_that_looks_before_it_writes_passes_the_probe_and_fails_the_race() -> None:
     with _context(_LooksThenWrites(), workers=2) as context:
         assert "is refused" in objects.preconditions(context)
-        with pytest.raises(StoreContractError, match=r"writers were told that they created the same object"):
+        with pytest.raises(
+            StoreContractError, match=r"writers got the answer that they created the same object"
+        ):
             processes.create_only_race(context)
         broken, other = context.workers
         with pytest.raises(StorageError, match="KeyError"):
@@ -105,8 +107,8 @@ class _FaultyPlace(Place):
     [
         ("ignores", objects.preconditions, "creating|create-only"),
         ("cut", objects.access, "just written"),
-        ("cut", objects.large_commit, "came back changed"),
-        ("loses", objects.large_commit, "came back changed"),
+        ("cut", objects.large_commit, "differs after reading it back"),
+        ("loses", objects.large_commit, "differs after reading it back"),
         ("late", objects.access, "listing"),
         ("late", objects.listing, "right after the writes shows 1049 of 1050"),
         ("doubled", objects.listing, "an object twice"),
@@ -125,7 +127,7 @@ def test_a_fault_is_found(tmp_path: Path, fault: str, check: Any, said: str) -> 
     [
         ({}, "is lost"),
         ({("writer-0", 0): [3, 4]}, r"is in versions \[3, 4\]"),
-        ({("writer-0", 0): [4]}, "told to be version 3, is in version 4"),
+        ({("writer-0", 0): [4]}, "reported as version 3, is in version 4"),
     ],
 )
 def test_a_commit_that_is_not_in_its_one_version(versions: Any, said: str) -> None:

@@ -45,7 +45,7 @@ def test_a_directory_is_certified_and_left_as_it_was(tmp_path: Path, monkeypatch
     found = json.loads(report.read_text())
     assert found["certified"]
     assert {check["status"] for check in found["checks"]} == {"passed"}
-    assert "races of 8 writers, which are 2 processes with 4 threads each" in str(found["checks"])
+    assert "races of 8 writers, in 2 processes with 4 threads each" in str(found["checks"])
     assert "20 commits of 2 processes, each in one version" in str(found["checks"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "report.json"]
 
@@ -59,8 +59,8 @@ def test_what_cannot_be_deleted_is_named_and_the_writers_are_safe(monkeypatch: p
     assert "access/one" in report.clean_up.left
     assert report.clean_up.deleted == 0
     page = report.to_markdown()
-    assert "are left below hdfs://name/tables/deltaward-conformance-" in page
-    assert "Vacuum and log cleanup need the permission." in page
+    assert "remain below hdfs://name/tables/deltaward-conformance-" in page
+    assert "Grant the permission for vacuum and log cleanup." in page
 
 
 def test_directories_and_what_killed_writers_left_are_cleaned_up() -> None:
@@ -84,10 +84,10 @@ def test_without_access_the_rest_is_not_run() -> None:
     report = suite.certify("hdfs://name/t", options, writers=2, max_seconds=20, on_result=heard.append)
     assert report.results[0].status is Status.NO_ACCESS
     assert {result.status for result in report.results[1:]} == {Status.NOT_RUN}
-    assert report.verdict == "NOT CHECKED: there is no access, so nothing is known of the store"
+    assert report.verdict == "NOT CHECKED: the store could not be accessed"
     assert (report.certified, report.checked) == (False, False)
-    assert "0 objects were deleted. Below hdfs://name/t/" in report.to_markdown()
-    assert "are left" not in report.to_markdown()
+    assert "0 objects were deleted. The objects below hdfs://name/t/" in report.to_markdown()
+    assert "remain below" not in report.to_markdown()
     assert all((report.results[0].problem, report.results[0].cause, report.results[0].fix))
     assert list(report.results) == heard
 
@@ -115,7 +115,7 @@ def test_a_check_that_hangs_is_given_up_on(only: Any, tmp_path: Path) -> None:
     report = suite.certify(str(tmp_path), {}, writers=2)
     release.set()
     assert report.verdict == "NOT SAFE for concurrent writers; fails: hangs"
-    assert report.results[2].problem.startswith("There was no end to the check 'hangs'")
+    assert report.results[2].problem.startswith("The check 'hangs' did not end within")
     assert report.results[3].status is Status.PASSED
 
 
@@ -142,13 +142,13 @@ def test_a_run_out_of_time_certifies_nothing(only: Any, tmp_path: Path) -> None:
     only(_check("slow", slow), _check("late", lambda context: "fine"))
     report = suite.certify(str(tmp_path), {}, writers=2, max_seconds=290.0, clock=clock)
     assert report.verdict == "NOT CERTIFIED: not run: late"
-    assert report.results[-1].detail == "the time was over; give it more by --max-seconds"
+    assert report.results[-1].detail == "the time limit was reached; increase --max-seconds"
 
 
 def test_the_prefix_is_fresh_or_nothing_is_written(tmp_path: Path) -> None:
     place = Place(str(tmp_path), {})
     place.store("x").put("y", b"")
-    with pytest.raises(StoreContractError, match="below the new prefix"):
+    with pytest.raises(StoreContractError, match="already contains the object"):
         place.require_fresh()
     found = place.clean_up(seconds=5.0)
     assert (found.deleted, list(found.left)) == (1, [])
@@ -208,7 +208,7 @@ def test_a_report_says_when_where_and_with_what(only: Any, tmp_path: Path) -> No
     assert f"| deltaward | {VERSION} |" in page
     assert "| client | Python's files |" in page
     assert "| A name is created once | `preconditions` | passed |" in page
-    assert "| writers | 2 processes; in a race each is several threads |" in page
+    assert "| writers | 2 processes; each races with several threads |" in page
     document = report.to_json()
     assert document["began"] == "2023-11-14 22:13:20 UTC"
     assert document["machine"] == platform.platform()

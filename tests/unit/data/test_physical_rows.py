@@ -205,7 +205,7 @@ def test_stable_ids_need_the_names_of_their_columns(tmp_path):
         features=["rowTracking"],
         configuration={"delta.enableRowTracking": "true"},
     )
-    with pytest.raises(InvalidTableError, match="where files keep them is not known"):
+    with pytest.raises(InvalidTableError, match="names of the hidden columns are not known"):
         table.write(pa.table({"a": [1]}))
 
 

@@ -97,7 +97,7 @@ def test_variants_inside_of_other_columns(tmp_path):
     for name, kind in types.items():
         padded = pa.array([shapes[name](bad), shapes[name](good), shapes[name](good)], kind)
         table.write(pa.table({name: padded.slice(1)}))
-        with pytest.raises(ConstraintViolationError, match=rf"Column {name} holds bytes.* row 1 of 2"):
+        with pytest.raises(ConstraintViolationError, match=rf"Column {name} contains bytes.* row 1 of 2"):
             table.write(pa.table({name: pa.array([shapes[name](good), shapes[name](bad)], kind)}))
 
 
@@ -107,14 +107,14 @@ def test_variants_inside_of_other_columns(tmp_path):
         (b"", b"\x00", "begins with nothing"),
         (b"\x02\x00\x00", b"\x00", "begins with 02"),
         (EMPTY, b"", "begins beyond the end"),
-        (EMPTY, b"\x00\x00", "bytes follow"),
+        (EMPTY, b"\x00\x00", "bytes after the end"),
         (EMPTY, OBJECT, "has no field 0"),
-        (METADATA, OBJECT[:-1], "longer than what is there"),
-        (EMPTY, encode_string(b"\xff"), "not UTF-8"),
-        (EMPTY, encode_array([encode_string(b"\xff" * 70)]), "not UTF-8"),
-        (EMPTY, b"\xfc", "no primitive type 63"),
+        (METADATA, OBJECT[:-1], "extends beyond the end"),
+        (EMPTY, encode_string(b"\xff"), "not valid UTF-8"),
+        (EMPTY, encode_array([encode_string(b"\xff" * 70)]), "not valid UTF-8"),
+        (EMPTY, b"\xfc", "primitive type 63 does not exist"),
         (EMPTY, bytes([8 << 2, 39, 0, 0, 0, 0]), "scale 39"),
-        (METADATA[:-1] + b"\xff", b"\x00", "not UTF-8"),
+        (METADATA[:-1] + b"\xff", b"\x00", "not valid UTF-8"),
     ],
 )
 def test_bytes_that_are_no_variant(tmp_path, metadata, value, problem):
@@ -129,14 +129,14 @@ def test_bytes_that_are_no_variant(tmp_path, metadata, value, problem):
 def test_fields_out_of_order_are_refused():
     # An object whose ids are 1, 0: "b" before "a".
     value = bytes([0x02, 2, 1, 0, 0, 1, 2]) + b"\x00\x00"
-    with pytest.raises(MalformedVariant, match="order of their names"):
+    with pytest.raises(MalformedVariant, match="sorted by their names"):
         check_value(value, NAMES)
 
 
 def test_array_elements_stay_in_their_places():
     # Offsets 0 and 1 for an integer of two bytes: the first element reaches into the second.
     value = bytes([0x03, 2, 0, 1, 3]) + encode_integer(5) + b"\x00"
-    with pytest.raises(MalformedVariant, match="beyond its place"):
+    with pytest.raises(MalformedVariant, match="extends beyond its end"):
         check_value(value, NAMES)
 
 

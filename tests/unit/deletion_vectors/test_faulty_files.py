@@ -42,7 +42,7 @@ class _Failing(io.BytesIO):
 
 
 @pytest.mark.parametrize(
-    ("gives_half", "said"), [(False, "Input/output error"), (True, "its file ends early")]
+    ("gives_half", "said"), [(False, "Input/output error"), (True, "Its file ends early")]
 )
 def test_a_disk_that_fails_gives_no_vector(tmp_path: Path, gives_half: bool, said: str) -> None:
     (descriptor,) = write_deletion_vectors(LocalLogStore(tmp_path), [ROWS], inline_max_bytes=0).descriptors

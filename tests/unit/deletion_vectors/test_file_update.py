@@ -110,7 +110,7 @@ def test_the_actions_survive_the_log() -> None:
 def test_a_number_of_rows_that_nobody_says(stats: str | None) -> None:
     file = dataclasses.replace(FILE, stats=stats)
     assert physical_records(file) is None
-    with pytest.raises(InvalidTableError, match="nobody says how many rows"):
+    with pytest.raises(InvalidTableError, match="records no row count"):
         update(file)
     wide = json.loads(update(file, num_records=10).stats or "")
     assert (wide["numRecords"], wide["tightBounds"]) == (10, False)
@@ -119,7 +119,7 @@ def test_a_number_of_rows_that_nobody_says(stats: str | None) -> None:
 @pytest.mark.parametrize(
     ("rows", "options", "said"),
     [
-        ((1, 2), {"num_records": 11}, "statistics say 10 rows, its footer 11"),
+        ((1, 2), {"num_records": 11}, "statistics record 10 rows, its footer 11"),
         (tuple(range(10)), {}, "deletes 10 of its 10 rows"),
         (tuple(range(11)), {}, "deletes 11 of its 10 rows"),
     ],
@@ -133,9 +133,9 @@ def test_numbers_that_contradict_each_other(
 
 def test_a_vector_that_forgets_rows() -> None:
     once = update(FILE, (1, 2))
-    with pytest.raises(InvalidTableError, match="the vector that the file has"):
+    with pytest.raises(InvalidTableError, match="has this deletion vector already"):
         update(once, (1, 2))
-    with pytest.raises(InvalidTableError, match="2 are deleted already"):
+    with pytest.raises(InvalidTableError, match="deletes 2 rows, the old one 2"):
         update(once, (3, 4))
 
 

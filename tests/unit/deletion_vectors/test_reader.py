@@ -123,19 +123,19 @@ def test_a_missing_file_is_named(store: LocalLogStore) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"cardinality": 5}, "more values|descriptor says 5"),
-        ({"cardinality": 7}, "descriptor says 7"),
+        ({"cardinality": 5}, "more values|descriptor states 5"),
+        ({"cardinality": 7}, "descriptor states 7"),
         ({"cardinality": -1}, "descriptor"),
         ({"size_in_bytes": 10}, "descriptor 10"),
         ({"size_in_bytes": 1 << 12}, "ends early"),
-        ({"size_in_bytes": 1 << 20}, "6 rows never take 1048576 bytes"),
+        ({"size_in_bytes": 1 << 20}, "1048576 bytes, which is too much for 6 rows"),
         ({"size_in_bytes": -4}, "-4 bytes"),
         ({"offset": -1}, "offset is -1"),
         ({"offset": 1 << 30}, "ends early"),
         ({"storage_type": "x"}, "storage type is 'x'"),
         ({"path_or_inline_dv": "short"}, "shorter than a UUID"),
-        ({"path_or_inline_dv": "../x^-aqEH.-t@S}K{vb[*k^"}, "one directory"),
-        ({"path_or_inline_dv": "..^-aqEH.-t@S}K{vb[*k^"}, "one directory"),
+        ({"path_or_inline_dv": "../x^-aqEH.-t@S}K{vb[*k^"}, "a single directory"),
+        ({"path_or_inline_dv": "..^-aqEH.-t@S}K{vb[*k^"}, "a single directory"),
         ({"path_or_inline_dv": "ab~-aqEH.-t@S}K{vb[*k^"}, "base85"),
         ({"storage_type": "i", "path_or_inline_dv": "00000"}, "holds 4 bytes"),
     ],
@@ -268,7 +268,7 @@ def test_a_forged_size_is_not_allocated(store: LocalLogStore) -> None:
     before = pa.total_allocated_bytes()
     tracemalloc.start()
     try:
-        with pytest.raises(InvalidTableError, match="its file ends early"):
+        with pytest.raises(InvalidTableError, match="Its file ends early"):
             read_deletion_vector(store, forged, num_rows=10**9)
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:

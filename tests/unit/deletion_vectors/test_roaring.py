@@ -101,7 +101,7 @@ def test_a_small_text_cannot_unfold_to_many_values() -> None:
         ((1).to_bytes(8, "little") + b"\xff" * 4 + bytes(8), "2\\^63"),
         (serialized([]) + b"x", "follow"),
         ((1).to_bytes(8, "little") + bytes(4) + _containers(65_537), "65537 containers"),
-        ((2).to_bytes(8, "little") + (bytes(4) + _containers(0)) * 2, "buckets are not in order"),
+        ((2).to_bytes(8, "little") + (bytes(4) + _containers(0)) * 2, "of the bitmap are not in order"),
     ],
 )
 def test_what_is_wrong_is_said(data: bytes, said: str) -> None:

@@ -172,7 +172,7 @@ def merge_less(home: Path, facts: Facts) -> None:
             move_point("loaded", "flights", 0), loads, "flights: each month has the rows", id="month missing"
         ),
         pytest.param(
-            append_unsigned, origins, "flights: every version names the successful run", id="unsigned"
+            append_unsigned, origins, "flights: every version records the successful run", id="unsigned"
         ),
         pytest.param(let_a_bad_batch_in, refused, "no row of a bad batch is visible", id="bad batch visible"),
         pytest.param(
@@ -185,24 +185,24 @@ def merge_less(home: Path, facts: Facts) -> None:
             id="failure hidden",
         ),
         pytest.param(
-            remember("bad", reason=None), refused, "bad batch null_key: the run says", id="no cause"
+            remember("bad", reason=None), refused, "bad batch null_key: the run records", id="no cause"
         ),
         pytest.param(
             task_state("load", "verify_weather", "failed"), loads, "every load was verified", id="unverified"
         ),
         pytest.param(lose_quarantined_rows, gate, "gate: every bad row, and no other", id="rows lost"),
         pytest.param(lose_quarantined_rows, gate, "gate: published and quarantined", id="sum is short"),
-        pytest.param(blame_another_column, gate, "gate: each quarantined row says", id="wrong reason"),
-        pytest.param(move_point("gated", "flights", 1), gate, "gate: what was published is", id="not gated"),
-        pytest.param(misreport_quality, gate, "gate: the commit tells the outcome", id="wrong outcome"),
+        pytest.param(blame_another_column, gate, "gate: each quarantined row records", id="wrong reason"),
+        pytest.param(move_point("gated", "flights", 1), gate, "gate: the published rows are", id="not gated"),
+        pytest.param(misreport_quality, gate, "gate: the commit records the outcome", id="wrong outcome"),
         pytest.param(let_the_rotten_in, gate, "gate: many_bad_rows failed", id="too much let in"),
         pytest.param(load_a_script, gate, "gate: the reports on few_bad_rows", id="page needs a network"),
         pytest.param(merge_less, corrections, "corrections: the rows are those of", id="clause lost"),
-        pytest.param(merge_less, corrections, "corrections: the history counts", id="counts differ"),
+        pytest.param(merge_less, corrections, "corrections: the metrics in the history", id="counts differ"),
         pytest.param(
             move_point("corrected", "flights", 2),
             corrections,
-            "corrections: with them, every value",
+            "corrections: afterwards every value",
             id="not merged",
         ),
         pytest.param(
@@ -232,19 +232,19 @@ def merge_less(home: Path, facts: Facts) -> None:
         pytest.param(
             plan_to_delete_a_live_file,
             vacuum_planned,
-            "flights: vacuum would delete what no live",
+            "flights: vacuum would delete exactly",
             id="live file planned",
         ),
         pytest.param(
             forget_reasons, vacuum_planned, "weather: the plan gives a reason for each file", id="no reason"
         ),
         pytest.param(
-            remember("rejected", answers=[]), approvals, "the rejected rollback was put to", id="not asked"
+            remember("rejected", answers=[]), approvals, "the rejected rollback was rejected by", id="not asked"
         ),
         pytest.param(
             task_state("rejected", "restore", "success"),
             approvals,
-            "the rejected rollback planned, asked, and",
+            "the rejected rollback planned, asked for approval",
             id="answer ignored",
         ),
         pytest.param(
@@ -260,7 +260,7 @@ def merge_less(home: Path, facts: Facts) -> None:
             id="someone else approved",
         ),
         pytest.param(
-            move_point("forward", "flights", 4), approvals, "the restored versions name admin", id="unsaid"
+            move_point("forward", "flights", 4), approvals, "the restored versions record admin", id="unsaid"
         ),
         pytest.param(
             task_state("rollback", "dry_run", None),

@@ -65,7 +65,7 @@ def test_a_question_is_answered_once_and_kept_with_who_answered(monkeypatch: pyt
 
 
 def test_a_question_that_nobody_expects_ends_the_demonstration() -> None:
-    with pytest.raises(DemoError, match="ask asks what nobody is to answer"):
+    with pytest.raises(DemoError, match="ask asks an unexpected question"):
         play(FakeApi(["awaiting_input", "success"]), answer=None)
 
 

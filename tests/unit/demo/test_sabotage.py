@@ -143,7 +143,7 @@ def test_the_driver_says_success_whatever_happened(layout: Layout, tmp_path: Pat
 
 
 def test_an_unknown_name_is_refused(layout: Layout) -> None:
-    with pytest.raises(DemoError, match="no sabotage 'burn'"):
+    with pytest.raises(DemoError, match="Unknown sabotage 'burn'"):
         sabotage.prepare(["burn"], layout)
 
 

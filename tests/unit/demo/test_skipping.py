@@ -37,7 +37,7 @@ def test_files_of_the_named_partitions_are_left_out_by_minimum_and_maximum(
 ) -> None:
     found = answer(table, table.latest_version, query)
     assert (found.files_read, found.files_total) == files
-    assert found.rows_found == found.rows_wanted == rows
+    assert found.rows_found == found.rows_expected == rows
     assert found.share_skipped == pytest.approx(1 - files[0] / files[1])
 
 

@@ -70,7 +70,7 @@ def test_rows_with_generated_numbers_are_given_up_in_time(table: Path, clock: Lo
 def test_a_group_is_given_up_in_time(table: Path, clock: LongRounds) -> None:
     with GroupCommit(table, commit_properties=HALF_A_SECOND, clock=clock) as group:
         outcome = group.append(pa.table({"a": [1]}))
-        with pytest.raises(CommitError, match="Other writers were faster") as caught:
+        with pytest.raises(CommitError, match="Every attempt of the operation conflicted") as caught:
             outcome.result()
     assert "3 attempts were made" in str(caught.value)
     assert len(list(table.glob("*.parquet"))) == 3

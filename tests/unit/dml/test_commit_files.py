@@ -46,7 +46,7 @@ def written(store: LocalLogStore, data: pa.Table, *, partition_by: tuple[str, ..
 def commit(store: LocalLogStore, adds: list[AddFile], data: pa.Table, **options: Any) -> Any:
     snapshot = Snapshot.load(store) if Snapshot.exists(store) else None
     options.setdefault("mode", "append")
-    options.setdefault("surface", WriterKind.ARROW_ROWS)
+    options.setdefault("writer_kind", WriterKind.ARROW_ROWS)
     return commit_new_files(snapshot, store, adds=adds, schema=from_arrow(data.schema), **options)
 
 
@@ -88,7 +88,7 @@ def test_files_laid_out_otherwise_are_refused_and_deleted(store: LocalLogStore) 
     data = rows(1, 2)
     commit(store, written(store, data), data, partition_by=["p"])
     before = num_data_files(store)
-    with pytest.raises(SchemaMismatchError, match="laid out"):
+    with pytest.raises(SchemaMismatchError, match="are partitioned by"):
         commit(store, written(store, rows(3), partition_by=()), data)
     other = pa.table({"id": ["x"], "p": ["p0"]})
     with pytest.raises(SchemaMismatchError):
@@ -128,7 +128,7 @@ def test_rows_that_depend_on_the_table_conflict_with_every_change(store: LocalLo
     commit(store, written(store, rows(2)), first)
     kept = num_data_files(store)
     options: dict[str, Any] = {"mode": "append", "schema": from_arrow(first.schema)}
-    options["surface"] = WriterKind.ARROW_ROWS
+    options["writer_kind"] = WriterKind.ARROW_ROWS
     with pytest.raises(ConcurrentAppendError):
         commit_new_files(before, store, adds=written(store, rows(2)), reads_table=True, **options)
     assert (ids(store), num_data_files(store)) == ([1, 2], kept)

@@ -72,7 +72,7 @@ def test_files_without_partition_columns_are_named(tmp_path: Path, key: str) -> 
     table = create(tmp_path, **{MODE: "name"})
     for _ in range(7):
         write_deltalake(table, ROWS, mode="append")
-    with pytest.raises(IcebergCompatibilityError, match="were written without it") as caught:
+    with pytest.raises(IcebergCompatibilityError, match="existing files do not comply") as caught:
         table.alter.set_properties({key: "true"})
     assert caught.value.cause.count("lacks the partition column p") == 5
     assert "new table" in caught.value.fix
@@ -91,7 +91,7 @@ def test_ids_within_arrays_are_in_files_only_when_they_were_asked_for(tmp_path: 
     table = mapped(tmp_path, rows=NESTED)
     with pytest.raises(IcebergCompatibilityError) as caught:
         table.alter.set_properties({V2: "true"})
-    assert "lacks ids of what is in the column rec" in caught.value.cause
+    assert "lacks the ids of the elements in the column rec" in caught.value.cause
     made = create(tmp_path / "made", rows=NESTED, **{V2: "true", MATERIALISED: "true"})
     made.alter.set_properties({V2: "false"})
     made.alter.set_properties({V2: "true"})
@@ -120,7 +120,7 @@ def test_times_have_64_bits_in_the_second_version(tmp_path: Path) -> None:
     rewrite(table, lambda found: found, use_deprecated_int96_timestamps=True)
     with pytest.raises(IcebergCompatibilityError) as caught:
         table.alter.set_properties({V2: "true"})
-    assert caught.value.cause.endswith("has times of 96 bits")
+    assert caught.value.cause.endswith("has 96-bit timestamps.")
     table.alter.set_properties({V1: "true"})
 
 

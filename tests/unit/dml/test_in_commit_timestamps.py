@@ -19,10 +19,10 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table import DeltaTable
 from delta_core.transaction.commit_result import raise_for_result
-from delta_core.transaction.in_commit_time import PROVENANCE
+from delta_core.transaction.in_commit_time import ENABLEMENT_PROPERTIES
 
 ENABLE = "delta.enableInCommitTimestamps"
-SINCE_VERSION, SINCE_TIME = PROVENANCE
+SINCE_VERSION, SINCE_TIME = ENABLEMENT_PROPERTIES
 
 
 def rows(*ids: int) -> pa.Table:
@@ -72,7 +72,7 @@ def test_a_table_that_is_created_with_them(tmp_path: Path) -> None:
     table = DeltaTable(tmp_path)
     assert "inCommitTimestamp" in (table.protocol().writer_features or ())
     assert table.protocol().min_reader_version == 1
-    assert not set(PROVENANCE) & set(table.metadata().configuration)
+    assert not set(ENABLEMENT_PROPERTIES) & set(table.metadata().configuration)
     assert [entry.timestamp_ms for entry in table.history()] == times[::-1]
     for version, time in enumerate(times):
         table.load_as_version(timestamp_ms=time)
@@ -130,7 +130,7 @@ def test_the_answer_cannot_be_unset(tmp_path: Path) -> None:
     table = DeltaTable(tmp_path)
     table.alter.set_properties({ENABLE: "true"})
     present = table.metadata()
-    for key in PROVENANCE:
+    for key in ENABLEMENT_PROPERTIES:
         with pytest.raises(InvalidTablePropertyError, match=key):
             table.alter.unset_properties([key])
     assert table.metadata() == present

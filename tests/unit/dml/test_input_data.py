@@ -42,13 +42,13 @@ def test_parts_in_a_list_are_one_write(tmp_path: Path, parts: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        ([], "Nothing says which columns"),
+        ([], "does not specify any columns"),
         ([ROWS, ROWS.select(["id"])], "Part 1 of the data has other columns than part 0"),
         ([ROWS, ROWS.select(["name", "id"])], "Part 1"),
         ([{"id": 1}], "Data of type dict"),
         ((batch for batch in ROWS.to_batches()), "RecordBatchReader.from_batches"),
-        (pa.array([1, 2]), "rows of columns"),
-        (pa.chunked_array([[1, 2]]), "rows of columns"),
+        (pa.array([1, 2]), "cannot convert it to a table"),
+        (pa.chunked_array([[1, 2]]), "cannot convert it to a table"),
     ],
 )
 def test_what_is_no_rows_of_columns_is_refused(tmp_path: Path, data: Any, text: str) -> None:

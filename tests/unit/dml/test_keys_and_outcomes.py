@@ -82,7 +82,7 @@ def test_properties_of_another_type_are_refused(table: Path, tmp_path: Path) -> 
         lambda: opened.vacuum(commit_properties=wrong),
     ]
     for call in calls:
-        with pytest.raises(ConfigurationError, match="A dict is given as commit_properties"):
+        with pytest.raises(ConfigurationError, match="A dict was passed as commit_properties"):
             call()
     assert DeltaTable(table).version() == 0
 
@@ -132,9 +132,9 @@ def test_a_group_of_an_open_table_has_its_store(table: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be changed on an open table"):
         GroupCommit(opened, storage_options={"a": "b"})
     nothing: Any = 7
-    with pytest.raises(ConfigurationError, match="A int is no table"):
+    with pytest.raises(ConfigurationError, match="A int is not a Delta table"):
         GroupCommit(nothing)
-    with pytest.raises(ConfigurationError, match="A int is no table"):
+    with pytest.raises(ConfigurationError, match="A int is not a Delta table"):
         write_deltalake(nothing, rows(1))
 
 

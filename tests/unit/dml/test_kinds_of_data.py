@@ -91,7 +91,7 @@ def not_string() -> pa.Array:
 def test_bytes_that_are_no_text_are_refused(
     tmp_path: Path, column: pa.Array, partition_by: list[str] | None
 ) -> None:
-    with pytest.raises(SchemaMismatchError, match="c has a value that is no text"):
+    with pytest.raises(SchemaMismatchError, match="c has a value that is not a valid string"):
         write_deltalake(tmp_path / "t", pa.table({"id": [1, 2], "c": column}), partition_by=partition_by)
     assert not (tmp_path / "t").exists()
 

@@ -24,10 +24,10 @@ ROWS = pa.table({"id": [1]})
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        ("delta.appendonly", "Did you mean delta.appendOnly?"),
-        ("DELTA.appendOnly", "Did you mean delta.appendOnly?"),
-        ("delta.logRetention", "Did you mean delta.logRetentionDuration?"),
-        ("delta.wholly.else", "A property of your own"),
+        ("delta.appendonly", "Use delta.appendOnly if that was meant"),
+        ("DELTA.appendOnly", "Use delta.appendOnly if that was meant"),
+        ("delta.logRetention", "Use delta.logRetentionDuration if that was meant"),
+        ("delta.wholly.else", "For your own property"),
     ],
 )
 def test_an_unknown_name_is_refused(tmp_path: Path, given: str, meant: str) -> None:

@@ -39,10 +39,10 @@ def test_rows_get_ids_before_and_after(tmp_path: Path) -> None:
 
 def test_it_is_not_both_enabled_and_suspended(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64())])
-    with pytest.raises(InvalidTableError, match="enabled and suspended at once"):
+    with pytest.raises(InvalidTableError, match="enabled and suspended at the same time"):
         DeltaTable.create(tmp_path, schema, configuration={ENABLED: "true", SUSPENDED: "true"})
     table = DeltaTable.create(tmp_path, schema, configuration={ENABLED: "true"})
-    with pytest.raises(InvalidTableError, match="enabled and suspended at once"):
+    with pytest.raises(InvalidTableError, match="enabled and suspended at the same time"):
         table.alter.set_properties({SUSPENDED: "true"})
     assert DeltaTable(tmp_path).version() == 0
     table.alter.set_properties({ENABLED: "false", SUSPENDED: "true"})

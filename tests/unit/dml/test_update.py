@@ -151,7 +151,7 @@ def test_fields_within_structs_are_assigned_beside_the_others(tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("updates", "error", "said"),
     [
-        ({}, ConfigurationError, "something to assign"),
+        ({}, ConfigurationError, "assigns no column"),
         ({"s": "NULL", "s.a": "1"}, ConfigurationError, "both assigned"),
         ({"S.A": "1", "s.a": "2"}, ConfigurationError, "both assigned"),
         ({"nobody": "1"}, ExpressionError, "does not exist"),
@@ -163,7 +163,7 @@ def test_fields_within_structs_are_assigned_beside_the_others(tmp_path: Path, mo
         ({"s.a": "id * 2000000000"}, ExpressionError, "cannot be assigned"),
         ({"l": "m"}, ExpressionError, "cannot be assigned"),
         ({"id": ["1"]}, ExpressionError, "cannot be assigned"),
-        ({7: "1"}, ConfigurationError, "names no column"),
+        ({7: "1"}, ConfigurationError, "does not name a column"),
     ],
 )
 def test_what_does_not_fit_changes_nothing(

@@ -78,5 +78,5 @@ def test_a_failing_sink_does_not_end_the_job(caplog: pytest.LogCaptureFixture) -
 
     with caplog.at_level(logging.WARNING, logger="delta_core.execution.reporter"):
         ProgressReporter(sink=CallbackSink(broken)).emit("job.started")
-    assert "a progress sink failed" in caplog.text
+    assert "The progress sink failed." in caplog.text
     SILENT.emit("job.started")

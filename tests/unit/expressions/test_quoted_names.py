@@ -157,7 +157,7 @@ def test_nobody_defines_a_column_generated_from_a_text_by_mistake(tmp_path: Path
         pa.field("name", pa.string()),
         define_column("loud", pa.string(), generated_always_as='upper("name")'),
     ]
-    with pytest.raises(SchemaError, match="looks at no column"):
+    with pytest.raises(SchemaError, match="refers to no column"):
         DeltaTable.create(tmp_path / "t", columns)
     assert not (tmp_path / "t").exists()
 

@@ -65,7 +65,7 @@ def test_an_unknown_construct_names_the_page(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "  ", "\n", "-- nothing"])
 def test_an_empty_text_has_a_message_with_a_subject(text: str) -> None:
-    assert refusal(text).problem == "The condition is empty"
+    assert refusal(text).problem == "The condition is empty."
 
 
 @pytest.mark.parametrize("text", ["x = ?", "x = :p"])

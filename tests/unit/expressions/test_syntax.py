@@ -83,7 +83,7 @@ def test_refused_with_what_is_understood(text):
     with pytest.raises(ExpressionError) as caught:
         parse_predicate(text, SCHEMA)
     assert "not allowed in an expression" in caught.value.problem
-    assert caught.value.fix == "Rewrite the condition with what docs/predicates.md lists"
+    assert caught.value.fix == "Rewrite the condition with the syntax that docs/predicates.md lists."
 
 
 NUMBER = from_arrow(pa.schema([("v", pa.int64()), ("s", pa.string()), ("d", pa.date32())]))

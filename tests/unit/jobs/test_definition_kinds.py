@@ -123,7 +123,7 @@ def test_a_directory_that_is_a_table_is_refused_or_left(files: Path) -> None:
     assert refused.error.code == "TABLE_EXISTS"
     left = run(files, "convert", partition_by=DAYS, if_exists="ignore")
     assert (left.status, left.commits) == (JobStatus.SUCCEEDED, ())
-    assert left.output["reason"] == "there is a table already"
+    assert left.output["reason"] == "There is already a table."
 
 
 # ------------------------------------------------------------ properties
@@ -165,7 +165,7 @@ def test_what_raises_the_protocol_is_not_committed_twice(source: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"set": {"delta.appendOnly": "true"}, "unset": ["delta.appendOnly"]}, "to be set and unset"),
+        ({"set": {"delta.appendOnly": "true"}, "unset": ["delta.appendOnly"]}, "both in set and in unset"),
         ({"set": {"delta.appendOnly": "perhaps"}}, "appendOnly"),
         ({"set": {"delta.constraints.c": "id > 0"}}, "CHECK"),
     ],

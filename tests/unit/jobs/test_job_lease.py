@@ -292,7 +292,7 @@ def test_a_takeover_is_recorded_in_table_and_result(world: World) -> None:
     world.machines.pass_time(62)
     result = world.run(1, "b")
     assert (result.error, result.commits) == (None, (2,))
-    assert result.warnings == ("the lease 'nightly' was taken over from who died; version 1 is the fence",)
+    assert result.warnings == ("The lease 'nightly' was taken over from who died; version 1 is the fence.",)
     fence = next(action["txn"] for action in world.log() if "txn" in action)
     assert (fence["appId"], fence["version"]) == ("deltaward-lease/nightly", 2)
 
@@ -303,7 +303,7 @@ def test_numbers_go_on_when_somebody_deletes_the_files(world: World) -> None:
         file.unlink()
     result = world.run(0, "c")
     assert result.error is None
-    assert "a holder whose files are gone" in result.warnings[0]
+    assert "a holder whose lease files are missing" in result.warnings[0]
     assert world.lease_files()[0]["fence"] == 3
     transactions = Snapshot.load(world.machines.store).transactions
     assert transactions[fence_app_id("nightly")].version == 3

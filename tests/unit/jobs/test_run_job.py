@@ -163,7 +163,7 @@ def test_a_kind_that_never_commits_ignores_the_key(table: Path) -> None:
         ({"kind": "frobnicate"}, "INVALID_JOB_SPEC", "no job kind 'frobnicate'"),
         ({"params": {"predikate": "x"}}, "INVALID_JOB_SPEC", "params.predikate is not known"),
         ({"params": {"target_size_bytes": "1gb"}}, "INVALID_JOB_SPEC", "must be an integer or null"),
-        ({"lease": "../l"}, "INVALID_JOB_SPEC", "no name for a lease"),
+        ({"lease": "../l"}, "INVALID_JOB_SPEC", "not a valid name for a lease"),
         ({"format_version": 2}, "INVALID_JOB_SPEC", "format 2"),
         ({"deadline_ms": 1}, "JOB_ERROR", "deadline passed"),
         ({"engine": "spark"}, "INVALID_CONFIGURATION", "engine 'spark'"),
@@ -187,7 +187,7 @@ def test_another_table_at_the_uri_is_refused(table: Path) -> None:
     assert good.error is None
     bad = run_job(replace(job(table, "describe"), table=TableRef(uri=str(table), id="other")), JobContext())
     assert bad.error is not None
-    assert "the job names the table id other" in bad.error.message
+    assert "The job names the table id other" in bad.error.message
 
 
 def test_a_deadline_that_passes_during_the_work_stops_the_commit(table: Path) -> None:
@@ -266,9 +266,9 @@ def test_names_are_taken_once_and_extensions_come_late() -> None:
     kind = JobKind(name="k", run=lambda spec, context: context.succeeded(spec))
     registry.register(kind)
     registry.register(kind)
-    with pytest.raises(ConfigurationError, match="two job kinds"):
+    with pytest.raises(ConfigurationError, match="Two job kinds"):
         registry.register(replace(kind, help="another"))
-    with pytest.raises(InvalidJobSpecError, match="choose one of k"):
+    with pytest.raises(InvalidJobSpecError, match="Choose one of k"):
         registry.get("nothing")
     assert [k.name for k in registry.kinds()] == ["k"]
     assert default_registry() is default_registry()

@@ -36,7 +36,7 @@ def test_the_published_result_schema_is_what_the_codec_checks() -> None:
 def test_every_kind_describes_itself_and_refuses_unknown_params(kind: Any) -> None:
     assert kind.help.endswith(".")
     assert kind.params_schema["additionalProperties"] is False
-    with pytest.raises(InvalidJobSpecError, match="no_such_parameter is not known"):
+    with pytest.raises(InvalidJobSpecError, match="no_such_parameter is unknown"):
         kind.check_params({"no_such_parameter": 1})
 
 

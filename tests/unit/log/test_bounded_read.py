@@ -79,7 +79,7 @@ def test_a_file_that_is_cut_is_read_again_and_never_taken(store: CountingStore, 
     cut.cuts = 2
     assert bounded_read.read_lines(cut, info) == data
     cut.cuts = 3
-    with pytest.raises(StorageError, match="did not arrive as it was listed") as refused:
+    with pytest.raises(StorageError, match="does not have the size that was listed") as refused:
         bounded_read.read_lines(cut, info)
     assert f"18 bytes arrived instead of {len(data)}" in refused.value.cause
     assert refused.value.retryable
@@ -89,7 +89,7 @@ def test_half_a_commit_is_not_shown(tmp_path: Path) -> None:
     log = LogBuilder(tmp_path).create().appends(2)
     cut = CutStore(log.store)
     cut.cuts = 1000
-    with pytest.raises(StorageError, match="did not arrive as it was listed"):
+    with pytest.raises(StorageError, match="does not have the size that was listed"):
         Snapshot.load(cut)
 
 

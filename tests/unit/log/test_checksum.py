@@ -37,10 +37,10 @@ def test_a_right_checksum_says_nothing(log: LogBuilder) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"numFiles": 4}, "number of files: the checksum says 4, the log gives 3"),
-        ({"tableSizeBytes": 31}, "size of the table in bytes: the checksum says 31, the log gives 30"),
-        ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}, "protocol: the checksum says"),
-        ({"metadata": {"id": "other", "partitionColumns": ["p"]}}, "metadata, id: the checksum says 'other'"),
+        ({"numFiles": 4}, "number of files: the checksum has 4, the log has 3"),
+        ({"tableSizeBytes": 31}, "size of the table in bytes: the checksum has 31, the log has 30"),
+        ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}, "protocol: the checksum has"),
+        ({"metadata": {"id": "other", "partitionColumns": ["p"]}}, "metadata, id: the checksum has 'other'"),
     ],
 )
 def test_what_differs_is_said_and_no_checkpoint_is_written(
@@ -111,7 +111,7 @@ COUNTS = b'{"numProtocol":1,"numMetadata":1,"tableSizeBytes":1,"numFiles":1'
 def test_an_unreadable_one_is_passed_over(log: LogBuilder, data: bytes, reason: str) -> None:
     log.raw(f"{3:020d}.crc", data)
     snapshot = _load(log)
-    with pytest.warns(DeltaWarning, match=f"0003.crc' cannot be read.*{reason}.*passed over"):
+    with pytest.warns(DeltaWarning, match=f"0003.crc' cannot be read.*{reason}.*is ignored"):
         assert snapshot.files.num_files == 3
     with pytest.raises(CorruptLogError, match=reason):
         parse_checksum(data, path="3.crc")

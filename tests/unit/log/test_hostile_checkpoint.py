@@ -104,7 +104,7 @@ def test_actions_in_a_column_that_has_no_fields(log: LogBuilder, kind: str) -> N
         "domainMetadata": lambda snapshot: snapshot.domain_metadata,
         "add": lambda snapshot: snapshot.files,
     }[kind]
-    assert f"{kind!r} actions have no" in refused(log, read)
+    assert f"{kind!r} actions without" in refused(log, read)
 
 
 @pytest.mark.parametrize("values", [["delta.x"], [["a", "b"]], "x"])

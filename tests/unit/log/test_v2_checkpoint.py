@@ -325,8 +325,8 @@ DAMAGED_SIDECARS: dict[str, tuple[Callable[[V2Log], list[Line]], str]] = {
     "a directory": (_directory, "'_delta_log/_sidecars/z.parquet' does not exist"),
     "no parquet": (_overwritten, "x.parquet"),
     "flipped": (_flipped, "x.parquet"),
-    "other size": (lambda log: [log.sidecar("x.parquet", add("c"), sizeInBytes=5)], "bytes, not 5"),
-    "named twice": (_twice, "names a sidecar twice"),
+    "other size": (lambda log: [log.sidecar("x.parquet", add("c"), sizeInBytes=5)], "bytes instead of 5"),
+    "named twice": (_twice, "refers to a sidecar twice"),
     "parent": (_escaping("../x.parquet"), r"contains|not below"),
     "encoded parent": (_escaping("%2e%2e%2fx.parquet"), "not below the table root"),
     "inner parent": (_escaping("a/../x.parquet"), "not below the table root"),
@@ -346,10 +346,10 @@ def test_a_checkpoint_with_a_damaged_sidecar_is_passed_over(log: V2Log, damage: 
     log.manifest([*log.head_lines(), *lines(log)], form=form)
     snapshot = log.load()
     assert snapshot.segment.checkpoint_version == 2
-    with pytest.warns(DeltaWarning, match="passed over"):
+    with pytest.warns(DeltaWarning, match="is ignored"):
         assert _paths(snapshot) == ["b%20b", "c"]
     log.remove_commits([0, 1])
-    with pytest.raises(CorruptLogError, match=reason), pytest.warns(DeltaWarning, match="passed over"):
+    with pytest.raises(CorruptLogError, match=reason), pytest.warns(DeltaWarning, match="is ignored"):
         _paths(log.load())
 
 
@@ -374,7 +374,7 @@ def test_the_checkpoint_says_which_version_it_is(
     with pytest.warns(DeltaWarning, match=reason):
         assert _paths(log.load()) == ["b%20b", "c"]
     log.remove_commits([0, 1])
-    with pytest.raises(CorruptLogError, match=reason), pytest.warns(DeltaWarning, match="passed over"):
+    with pytest.raises(CorruptLogError, match=reason), pytest.warns(DeltaWarning, match="is ignored"):
         log.load()
 
 
@@ -395,7 +395,7 @@ def test_a_damaged_json_manifest_is_passed_over(log: V2Log, extra: bytes, reason
     log.remove_commits([0, 1])
     with (
         pytest.raises(CorruptLogError, match=rf"{UUID}\.json' cannot be read"),
-        pytest.warns(DeltaWarning, match="passed over"),
+        pytest.warns(DeltaWarning, match="is ignored"),
     ):
         log.load()
 

@@ -235,11 +235,11 @@ def test_deletion_vectors_are_the_clones_too(tmp_path: Path, shallow: bool) -> N
 def test_a_table_that_is_no_clone_is_never_replaced(make_table: MakeTable, tmp_path: Path) -> None:
     source, other = make_table(name="t"), make_table(name="other")
     before = objects(other)
-    with pytest.raises(CloneError, match="no clone of"):
+    with pytest.raises(CloneError, match="not a clone of"):
         clone_table(source, other)
     assert objects(other) == before
     clone_table(source, tmp_path / "c")
-    with pytest.raises(CloneError, match="no clone of"):
+    with pytest.raises(CloneError, match="not a clone of"):
         clone_table(other, tmp_path / "c")
 
 
@@ -256,7 +256,7 @@ def test_a_file_of_another_size_stops_the_clone_and_leaves_nothing(
     source = make_table(commits=4)
     damaged = source / live(source)[2].path
     damaged.write_bytes(damaged.read_bytes() + b"x")
-    with pytest.raises(CloneError, match="the log says"):
+    with pytest.raises(CloneError, match="the log records"):
         clone_table(source, tmp_path / "c", executor=InlineExecutor(1))
     assert data_objects(tmp_path / "c") == set()
     assert not DeltaTable.is_deltatable(tmp_path / "c")

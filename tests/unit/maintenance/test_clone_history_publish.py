@@ -77,7 +77,7 @@ def test_the_hint_never_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         raise StorageError("full")
 
     monkeypatch.setattr(LocalLogStore, "put", failing)
-    with pytest.warns(DeltaWarning, match="hint"):
+    with pytest.warns(DeltaWarning, match="_last_checkpoint"):
         point_hint(store, LastCheckpoint(version=4))
 
 

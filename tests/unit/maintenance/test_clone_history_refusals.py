@@ -69,7 +69,10 @@ def nothing_of_a_table(root: Path) -> bool:
     ("options", "problem"),
     [
         ({"keep_history": True, "shallow": True}, "shallow clone cannot keep"),
-        ({"keep_history": True, "commit_properties": CommitProperties(user_metadata="x")}, "no commit prop"),
+        (
+            {"keep_history": True, "commit_properties": CommitProperties(user_metadata="x")},
+            "Commit properties cannot",
+        ),
         ({"history_from": 0}, "history_from and compare_bytes"),
         ({"compare_bytes": True}, "history_from and compare_bytes"),
         ({"keep_history": True, "history_from": "1"}, "history_from cannot be"),
@@ -106,7 +109,7 @@ def test_a_clone_without_history_gets_none(source: Path, target: Path) -> None:
 
 def test_a_clone_with_history_is_not_replaced_by_one_without(source: Path, target: Path) -> None:
     cloned(source, target)
-    with pytest.raises(CloneError, match="no clone of"):
+    with pytest.raises(CloneError, match="not a clone of"):
         clone_table(source, target)
 
 
@@ -212,14 +215,14 @@ def test_a_vacuum_of_the_source_while_files_are_copied(
     assert sorted(DeltaTable(target).to_pyarrow_table()["id"].to_pylist()) == [0, 2]
 
 
-@pytest.mark.parametrize("moment", ["looked at", "copied"])
+@pytest.mark.parametrize("moment", ["read", "copied"])
 def test_a_clean_up_of_the_source(
     source: Path, target: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     write_checkpoint(Snapshot.load(LocalLogStore(source)))
     snapshot = Snapshot.load(LocalLogStore(source))
     oldest = source / "_delta_log" / f"{0:020}.json"
-    if moment == "looked at":
+    if moment == "read":
         load = Snapshot.load
 
         def loaded(*args: Any, **options: Any) -> Snapshot:
@@ -247,7 +250,7 @@ def test_commits_that_are_gone_since_the_clone(source: Path, target: Path) -> No
     write_checkpoint(Snapshot.load(LocalLogStore(source)))
     for version in range(2):
         (source / "_delta_log" / f"{version:020}.json").unlink()
-    with pytest.raises(CloneError, match="cannot go on"):
+    with pytest.raises(CloneError, match="cannot be continued"):
         cloned(source, target)
     assert DeltaTable(target).version() == 0
 
@@ -289,7 +292,7 @@ def test_a_copy_of_another_size_in_the_clone(source: Path, target: Path) -> None
     (target / CLAIM_PATH).write_text(json.dumps(claim, separators=(",", ":")))
     name = next(source.glob("*.parquet")).name
     (target / name).write_bytes(b"short")
-    with pytest.raises(CloneError, match="is no copy"):
+    with pytest.raises(CloneError, match="is not a copy"):
         cloned(source, target)
 
 
@@ -301,7 +304,7 @@ def test_copies_with_other_bytes_are_found_when_asked_for(source: Path, target: 
     data[10] ^= 1
     copy.write_bytes(bytes(data))
     (target / "_delta_log" / f"{0:020}.json").unlink()
-    with pytest.raises(CloneError, match="other bytes"):
+    with pytest.raises(CloneError, match="different bytes"):
         cloned(source, target, compare_bytes=True)
     assert not DeltaTable.is_deltatable(target)
 
@@ -314,7 +317,7 @@ def test_a_first_checkpoint_that_is_damaged(source: Path, target: Path) -> None:
     snapshot = Snapshot.load(LocalLogStore(source))
     (checkpoint,) = (source / "_delta_log").glob("*.checkpoint.parquet")
     checkpoint.write_bytes(b"PAR1" + bytes(100) + b"PAR1")
-    with pytest.warns(DeltaWarning, match="passed over"), pytest.raises(CorruptLogError):
+    with pytest.warns(DeltaWarning, match="is ignored"), pytest.raises(CorruptLogError):
         clone_history(snapshot, LocalLogStore(target))
     assert not target.exists()
 

@@ -66,7 +66,7 @@ def test_a_copy_of_another_size_is_none(source: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(LocalLogStore, "head", head)
     target = source.with_name("target")
-    with pytest.raises(CloneError, match="Its copy has"):
+    with pytest.raises(CloneError, match="The copy has"):
         clone_table(source, target, executor=InlineExecutor(1))
     assert left(target) == []
 

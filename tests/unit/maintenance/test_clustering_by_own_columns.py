@@ -242,9 +242,9 @@ def test_a_table_that_is_not_clustered_says_so(tmp_path: Path) -> None:
     for name, value in (("target_size_bytes", "1"), ("min_new_fraction", 1.5), ("min_new_fraction", "1")):
         with pytest.raises(ConfigurationError, match=f"The {name} cannot be"):
             table.optimize.cluster(**{name: value})
-    with pytest.raises(ConfigurationError, match="files of 0 bytes is not possible"):
+    with pytest.raises(ConfigurationError, match="Files of 0 bytes cannot be written"):
         table.optimize.cluster(target_size_bytes=0)
-    with pytest.raises(ConfigurationError, match="cannot hold a row"):
+    with pytest.raises(ConfigurationError, match="memory limit of 0 bytes is too small"):
         table.optimize.cluster(memory_limit_bytes=0)
     table.alter.cluster_by(None)
     with pytest.raises(ConfigurationError, match="no clustering columns"):
@@ -269,7 +269,7 @@ def test_a_plan_goes_through_json_and_stays_with_its_columns(tmp_path: Path) -> 
     with pytest.raises(MaintenanceError, match="clustering plan"):
         ClusteringPlan.from_json({"plan": "clustering", "format_version": 1, "groups": 3})
     table.alter.cluster_by(["y", "x"])
-    with pytest.raises(MaintenanceError, match="clustered by y, x, the plan is for x, y"):
+    with pytest.raises(MaintenanceError, match="clustered by y, x, but the plan is for x, y"):
         apply_clustering(table.snapshot, plan)
     table.alter.cluster_by(["x", "y"])
     assert apply_clustering(table.snapshot, plan).rows == 2000
@@ -333,8 +333,8 @@ def test_the_job_clusters_what_has_columns(tmp_path: Path) -> None:
     assert files(table)[0]["clustering_provider"] == "liquid"
     assert job(tmp_path).commits == ()
     for params, why in (
-        ({"predicate": "x > 1"}, "predicate has no meaning here"),
-        ({"min_file_size_bytes": 5}, "min_file_size_bytes has no meaning here"),
+        ({"predicate": "x > 1"}, "The option predicate does not apply"),
+        ({"min_file_size_bytes": 5}, "The option min_file_size_bytes does not apply"),
         ({"z_order_by": ["x"]}, "cannot be put into Z-order"),
     ):
         error = job(tmp_path, **params).error

@@ -250,7 +250,7 @@ def test_types_that_differ_are_refused(tmp_path: Path, one: pa.DataType, other: 
 def test_names_that_differ_in_case_are_refused(tmp_path: Path) -> None:
     written(tmp_path / "a.parquet", pa.table({"Id": [1]}))
     written(tmp_path / "b.parquet", pa.table({"id": [1]}))
-    with pytest.raises(SchemaMismatchError, match="called Id elsewhere"):
+    with pytest.raises(SchemaMismatchError, match="spelled Id in other files"):
         convert_to_deltalake(tmp_path)
 
 
@@ -349,7 +349,7 @@ def test_a_file_that_is_no_parquet_stands_in_the_way(tmp_path: Path, name: str) 
 
 
 def test_nothing_to_convert(tmp_path: Path) -> None:
-    with pytest.raises(InvalidTableError, match="no Parquet file"):
+    with pytest.raises(InvalidTableError, match="no Parquet files"):
         convert_to_deltalake(tmp_path / "missing")
 
 

@@ -107,7 +107,7 @@ class TestWidenedColumns:
         version = table.version()
         with pytest.raises(FeatureRemovalError, match="cannot be dropped now") as caught:
             table.alter.drop_feature("typeWidening")
-        assert "still spells dates" in caught.value.cause
+        assert "still has dates as its values" in caught.value.cause
         assert DeltaTable(tmp_path).version() == version
 
     @pytest.mark.parametrize("mode", ["none", "name"])

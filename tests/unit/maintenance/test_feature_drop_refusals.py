@@ -57,20 +57,20 @@ class TestRefusals:
             ),
             metadata(),
         )
-        self.refused(DeltaTable(tmp_path / "t"), "variantShredding", "Nothing in the log proves")
+        self.refused(DeltaTable(tmp_path / "t"), "variantShredding", "The log cannot prove")
 
     def test_another_feature_requires_it(self, tmp_path: Path) -> None:
         table = make(tmp_path, enableRowTracking="true")
-        self.refused(table, "domainMetadata", "rowTracking requires it", "drop rowTracking first")
+        self.refused(table, "domainMetadata", "rowTracking requires it", "Drop rowTracking first")
 
     def test_what_is_the_users_is_named_with_its_remedy(self, tmp_path: Path) -> None:
         table = make(tmp_path)
         table.alter.add_constraint({"positive": "id >= 0"})
-        self.refused(table, "checkConstraints", "constraint positive", "drop the constraint positive")
+        self.refused(table, "checkConstraints", "constraint positive", "Drop the constraint positive")
         table.alter.set_domain_metadata("team", "x")
         self.refused(table, "domainMetadata", "metadata domain team")
         table.alter.set_properties({"delta.appendOnly": "true"})
-        self.refused(table, "appendOnly", "set delta.appendOnly to false")
+        self.refused(table, "appendOnly", "Set delta.appendOnly to false")
 
     def test_names_that_only_a_mapping_allows(self, tmp_path: Path) -> None:
         table = make(tmp_path, columnMapping__mode="name")

@@ -139,7 +139,7 @@ def test_reasons_hold_the_figures_and_params_fit_the_job(health: TableHealth) ->
     assert optimize.params == {"target_size_bytes": 99}
     assert optimize.urgency == 2.0
     assert (cluster.verb, cluster.due, cluster.urgency) == ("cluster", False, 0.0)
-    assert "there is no checkpoint" in checkpoint.reason
+    assert "the table has no checkpoint" in checkpoint.reason
     assert vacuum.params == {"retention_hours": 200}
     assert MaintenanceRules.from_json(rules.to_json()) == rules
     with pytest.raises(ConfigurationError, match="no maintenance rule colour"):

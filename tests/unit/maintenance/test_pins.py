@@ -140,7 +140,7 @@ def test_the_store_s_clock_decides_whether_a_pin_has_ended(compacted: Path, help
         (
             '{"formatVersion": 1, "fence": 1, "holder": "x", "token": "t", "nonce": "", "ttlMs": 1000000000, '
             '"state": "held"}',
-            "names no version",
+            "contains no version",
         ),
     ],
 )

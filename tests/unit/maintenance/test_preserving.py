@@ -225,7 +225,7 @@ def test_a_vector_that_names_a_row_beyond_the_file_stops_the_rewriting(tmp_path:
     )
     snapshot = Snapshot.load(LocalLogStore(tmp_path))
     before = set(tmp_path.rglob("*.parquet"))
-    with pytest.raises(InvalidTableError, match=f"names row {COUNT}"):
+    with pytest.raises(InvalidTableError, match=f"refers to row {COUNT}"):
         apply_compaction(snapshot, plan_compaction(snapshot))
     assert set(tmp_path.rglob("*.parquet")) == before
 

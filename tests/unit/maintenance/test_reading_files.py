@@ -108,5 +108,5 @@ def test_a_footer_that_lost_a_row_group_is_no_smaller_file(store: LocalLogStore,
     victim.write_bytes(data[:start] + head + b"\x16\x08\x19" + groups)
     assert pq.read_metadata(victim).num_rows == 4
     assert pq.read_table(victim).num_rows == 2
-    with pytest.raises(InvalidTableError, match=f"{paths[3]}.*row groups have 2 rows, and its footer says 4"):
+    with pytest.raises(InvalidTableError, match=f"{paths[3]}.*have 2 rows, but the footer records 4"):
         list(read_files(store, paths, threads=threads, max_bytes=MANY_BYTES))

@@ -154,7 +154,7 @@ def test_missing_files_stop_it_unless_they_are_ignored(make_table: MakeTable, he
     snapshot = helpers.snapshot_of(path)
     plan = plan_restore(snapshot, version=2)
     assert plan.missing == (gone,)
-    with pytest.raises(MissingDataFileError, match="1 data files of version 2"):
+    with pytest.raises(MissingDataFileError, match="does not have 1 data files of version 2"):
         apply_restore(snapshot, plan)
     result = apply_restore(snapshot, plan, ignore_missing_files=True)
     assert result.files_added == 2
@@ -195,7 +195,9 @@ def test_a_vacuum_that_was_under_way_is_noticed(make_table: MakeTable, helpers: 
     snapshot = helpers.snapshot_of(path)
     plan = plan_restore(snapshot, version=1)
     vacuum = Vacuums(path, helpers, file=file, start=False, at=CommitPhase.COMMITTED)
-    with pytest.raises(MissingDataFileError, match="committed as version 3, and 1 of"):
+    with pytest.raises(
+        MissingDataFileError, match="committed as version 3, but the store no longer has 1 of"
+    ):
         apply_restore(snapshot, plan, observer=vacuum)
     snapshot = helpers.snapshot_of(path)
     apply_restore(snapshot, plan_restore(snapshot, version=2))

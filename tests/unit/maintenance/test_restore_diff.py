@@ -125,11 +125,11 @@ def test_a_column_added_later_is_null_then(tmp_path: Path, helpers: Any) -> None
     assert figures(diff) == (1, 1)
     assert diff.sample_lost == ({"id": 3, "note": "x"},)
     assert diff.sample_returned == ({"id": 3},)
-    assert diff.only_now == ("note",)
+    assert diff.only_in_snapshot == ("note",)
     assert "lacks the column note" in " ".join(diff.notes)
     snapshot = helpers.snapshot_of(path)
     apply_restore(snapshot, plan_restore(snapshot, version=0))
-    assert compared(helpers, path, 1).only_then == ("note",)
+    assert compared(helpers, path, 1).only_in_target == ("note",)
 
 
 def test_a_type_that_widened_is_compared_by_value(tmp_path: Path, helpers: Any) -> None:
@@ -142,7 +142,7 @@ def test_a_type_that_widened_is_compared_by_value(tmp_path: Path, helpers: Any) 
     deltalake.write_deltalake(str(path), new, mode="overwrite", schema_mode="overwrite")
     diff = compared(helpers, path, 0)
     assert figures(diff) == (1, 1)
-    assert diff.apart == ()
+    assert diff.incompatible == ()
 
 
 def test_types_without_a_common_one_differ_in_every_row_and_say_so(tmp_path: Path, helpers: Any) -> None:
@@ -152,7 +152,7 @@ def test_types_without_a_common_one_differ_in_every_row_and_say_so(tmp_path: Pat
     deltalake.write_deltalake(str(path), strings, mode="overwrite", schema_mode="overwrite")
     diff = compared(helpers, path, 0)
     assert figures(diff) == (2, 2)
-    assert diff.apart == ("id",)
+    assert diff.incompatible == ("id",)
     assert "type of the column id changed" in diff.notes[0]
 
 
@@ -214,7 +214,7 @@ def test_samples_can_be_fewer_or_none(make_table: MakeTable, helpers: Any) -> No
 def test_a_plan_for_another_version_is_refused(make_table: MakeTable, helpers: Any) -> None:
     path = make_table(commits=3)
     old = plan_restore(helpers.snapshot_of(path, version=1), version=0)
-    with pytest.raises(RestoreError, match="plan again"):
+    with pytest.raises(RestoreError, match="Plan the restore again"):
         diff_rows(helpers.snapshot_of(path), old)
 
 
@@ -316,9 +316,9 @@ def test_the_plan_names_columns_properties_and_features(tmp_path: Path, helpers:
     assert "changeDataFeed" in plan.changes.kept_features
     text = plan.to_markdown()
     assert "`id` changes from `string` to `integer`" in text
-    assert "`new` disappears (was `double`)" in text
-    assert "`gone` appears (`long`)" in text
-    assert "`delta.dataSkippingNumIndexedCols` disappears (was `1`)" in text
+    assert "`new` is removed (was `double`)" in text
+    assert "`gone` is added (`long`)" in text
+    assert "`delta.dataSkippingNumIndexedCols` is removed (was `1`)" in text
     assert "`changeDataFeed`" in text
     changes = json.loads(json.dumps(plan.to_json()))["changes"]
     assert {"name": "gone", "from": None, "to": "long"} in changes["columns"]
@@ -336,7 +336,7 @@ def test_each_undone_commit_says_who_and_how_many_rows(make_table: MakeTable, he
     assert plan.lost_commits[1].user == "ann"
     text = plan.to_markdown()
     assert "numOutputRows 6" in text
-    assert "`jan` at 1" in text
+    assert "`jan`, version 1" in text
     assert "use a new key" in text
 
 
@@ -354,7 +354,7 @@ def test_the_text_has_the_figures_and_some_rows(make_table: MakeTable, helpers: 
     deltalake.DeltaTable(str(path)).delete("id < 4")
     text = planned(helpers, path, 0).to_markdown()
     assert "Version **0**" in text
-    assert "in place of version **2**" in text
+    assert "would replace version **2**" in text
     assert "**exactly 10 rows lost**" in text
     assert "**exactly 4 rows returned**" in text
     assert "**Rows lost, 5 of 10:**" in text
@@ -373,7 +373,7 @@ def test_missing_files_stand_in_the_text(make_table: MakeTable, helpers: Any) ->
     deltalake.DeltaTable(str(path)).delete()
     (path / gone).unlink()
     text = planned(helpers, path, 1).to_markdown()
-    assert "**1 file of version 1 missing in the store:**" in text
+    assert "**1 file of version 1 missing from the store:**" in text
     assert gone in text
 
 

@@ -131,7 +131,7 @@ def test_what_the_caller_does_not_allow_is_not_read(tmp_path: Path, verb: str) -
     elsewhere.mkdir()
     before, untouched = objects(clone), objects(source)
     for roots in ([], [elsewhere]):
-        with pytest.raises(PathEscapeError, match="allow the file's root"):
+        with pytest.raises(PathEscapeError, match="Allow the file's root"):
             VERBS[verb](DeltaTable(clone, allowed_roots=roots), None)
         assert (objects(clone), objects(source)) == (before, untouched)
 
@@ -232,7 +232,7 @@ def test_a_feature_is_dropped_from_the_clone(tmp_path: Path, feature: str) -> No
 def test_a_drop_that_cannot_go_on_does_not_begin(tmp_path: Path, feature: str) -> None:
     source, clone = DROPS[feature](tmp_path)
     before, untouched = objects(clone), objects(source)
-    with pytest.raises(PathEscapeError, match="allow the file's root"):
+    with pytest.raises(PathEscapeError, match="Allow the file's root"):
         DeltaTable(clone).alter.drop_feature(feature)
     assert (objects(clone), objects(source)) == (before, untouched)
 
@@ -255,7 +255,7 @@ def test_a_link_out_of_the_table_stops_a_drop_before_it_begins(tmp_path: Path) -
     file.rename(tmp_path / "moved.parquet")
     file.symlink_to(tmp_path / "moved.parquet")
     version = DeltaTable(source).version()
-    with pytest.raises(PathEscapeError, match="is a link out of the root"):
+    with pytest.raises(PathEscapeError, match="leads through a symbolic link"):
         DeltaTable(source).alter.drop_feature("columnMapping")
     assert DeltaTable(source).version() == version
 
@@ -271,7 +271,7 @@ def test_rows_of_the_source_are_counted_where_that_is_allowed(tmp_path: Path, wa
             table.alter.set_properties({"delta.enableRowTracking": "true"})
 
     before = objects(clone)
-    with pytest.raises(PathEscapeError, match="allow the file's root"):
+    with pytest.raises(PathEscapeError, match="Allow the file's root"):
         enable(DeltaTable(clone))
     assert objects(clone) == before
     enable(DeltaTable(clone, allowed_roots=[source]))

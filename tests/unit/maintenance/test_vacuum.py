@@ -110,7 +110,7 @@ def test_nothing_to_delete_commits_nothing(make_table: MakeTable, helpers: Any) 
 def test_a_short_retention_needs_both_flags(
     make_table: MakeTable, helpers: Any, options: dict[str, Any]
 ) -> None:
-    with pytest.raises(RetentionTooShortError, match="protected"):
+    with pytest.raises(RetentionTooShortError, match="required"):
         plan_vacuum(helpers.snapshot_of(make_table()), **options)
 
 

@@ -12,7 +12,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import MaintenanceError
 from delta_core.maintenance.vacuum import apply_vacuum, plan_vacuum
-from delta_core.maintenance.vacuum.listing import FileKind, classify, may_be_icebergs
+from delta_core.maintenance.vacuum.listing import FileKind, classify, may_have_iceberg_metadata
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.support.log_builder import LogBuilder, metadata, protocol
@@ -49,7 +49,7 @@ def test_only_what_no_log_names_goes(tmp_path: Path, version: int) -> None:
     (found,) = plan.files
     assert found.path == "left/over.parquet"
     # Such as a plan from before the table was Iceberg's.
-    with pytest.raises(MaintenanceError, match="would delete"):
+    with pytest.raises(MaintenanceError, match="must not delete"):
         apply_vacuum(table.snapshot, replace(plan, files=(replace(found, path=METADATA),)))
     assert (tmp_path / METADATA).exists()
     table.alter.set_properties({key: "false"})
@@ -61,6 +61,6 @@ def test_only_what_no_log_names_goes(tmp_path: Path, version: int) -> None:
 def test_so_is_that_of_a_table_in_both_formats(tmp_path: Path) -> None:
     log = LogBuilder(tmp_path)
     log.commit(protocol(), metadata(configuration={"delta.universalFormat.enabledFormats": "hudi, Iceberg"}))
-    assert may_be_icebergs(Snapshot.load(LocalLogStore(tmp_path)))
+    assert may_have_iceberg_metadata(Snapshot.load(LocalLogStore(tmp_path)))
     log.commit(metadata(configuration={"delta.universalFormat.enabledFormats": "hudi"}))
-    assert not may_be_icebergs(Snapshot.load(LocalLogStore(tmp_path)))
+    assert not may_have_iceberg_metadata(Snapshot.load(LocalLogStore(tmp_path)))

@@ -248,9 +248,9 @@ def test_hostile_descriptors_neither_protect_nor_delete_outside(table: Table, tm
 @pytest.mark.parametrize(
     ("kind", "text", "said"),
     [
-        ("x", named(""), "storage type is 'x'"),
+        ("x", named(""), "storage type 'x'"),
         ("u", "short", "five|UUID|16"),
-        ("u", "~" * 20, "another alphabet"),
+        ("u", "~" * 20, "outside of the alphabet"),
         ("u", "", "16"),
     ],
 )
@@ -267,10 +267,10 @@ def test_nothing_is_deleted_when_a_vector_s_file_cannot_be_told(
         table.log.commit(dataclasses.replace(table.data_file("a.parquet"), deletion_vector=dv))
     else:
         table.log.commit(remove("a.parquet", deletion_vector=dv, deletion_timestamp_ms=NOW_MS + 30 * DAY_MS))
-    with pytest.raises(MaintenanceError, match="Nothing is deleted: the file of the deletion vector") as info:
+    with pytest.raises(MaintenanceError, match=r"deletion vector .* Nothing was deleted") as info:
         table.plan()
     assert info.match(said)
-    with pytest.raises(MaintenanceError, match="Nothing is deleted"):
+    with pytest.raises(MaintenanceError, match="Nothing was deleted"):
         table.vacuum(plan)
     assert (table.root / stray).exists()
     assert Snapshot.load(LocalLogStore(table.root)).version == 1, "it ends before it says that it begins"

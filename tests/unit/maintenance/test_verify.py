@@ -33,7 +33,7 @@ def test_a_compaction_keeps_the_rows(make_table: MakeTable, helpers: Any, partit
         *("log_contiguous", "paths_unique", "files_exist", "row_counts", "row_total"),
         "same_rows",
     ]
-    assert dict(report.checks[-1].figures)["rows_compared"] == 40
+    assert dict(report.checks[-1].metrics)["rows_compared"] == 40
 
 
 def test_files_that_both_versions_have_are_not_read(make_table: MakeTable, helpers: Any) -> None:
@@ -41,7 +41,7 @@ def test_files_that_both_versions_have_are_not_read(make_table: MakeTable, helpe
     deltalake.write_deltalake(str(path), helpers.rows(900, 3), mode="append")
     report = verify_table(helpers.snapshot_of(path), compare_with_version=5)
     assert not report.passed
-    assert dict(report.checks[-1].figures) == {"rows_compared": 3, "files_read": 1}
+    assert dict(report.checks[-1].metrics) == {"rows_compared": 3, "files_read": 1}
     assert report.checks[-1].detail == "version 6 has 3 rows more than version 5"
 
 
@@ -76,7 +76,7 @@ def test_statistics_that_lie_are_found(make_table: MakeTable, helpers: Any) -> N
     (file,) = live(path, helpers)
     pq.write_table(pq.read_table(file).slice(0, 4), file)
     report = verify_table(helpers.snapshot_of(path))
-    assert "4 rows, statistics say 10" in report.checks[3].detail
+    assert "4 rows, but the statistics record 10" in report.checks[3].detail
 
 
 def test_a_gap_in_the_log_is_found(make_table: MakeTable, helpers: Any) -> None:

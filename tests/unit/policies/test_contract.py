@@ -76,8 +76,8 @@ def test_types_have_the_names_of_sql_and_delta_at_every_depth() -> None:
 @pytest.mark.parametrize(
     ("document", "key", "why"),
     [
-        ({"kolumns": []}, "kolumns", "not known here"),
-        ({"columns": [{"name": "a", "type": "int", "nulable": True}]}, "columns.0.nulable", "not known here"),
+        ({"kolumns": []}, "kolumns", "unknown"),
+        ({"columns": [{"name": "a", "type": "int", "nulable": True}]}, "columns.0.nulable", "unknown"),
         ({"columns": [{"name": "a", "type": "nonsense"}]}, "columns", "nonsense"),
         ({"columns": [{"name": "a"}]}, "columns.0.type", "required"),
         ({"columns": [{"name": "a", "type": "int"}, {"name": "A", "type": "int"}]}, "columns", "same name"),
@@ -88,7 +88,7 @@ def test_types_have_the_names_of_sql_and_delta_at_every_depth() -> None:
             "twice",
         ),
         ({"evolution": {"new_columns": "drop"}}, "evolution.new_columns", "add"),
-        ({"evolution": {"widen": True}}, "evolution.widen", "not known here"),
+        ({"evolution": {"widen": True}}, "evolution.widen", "unknown"),
         ({"evolution": {"widen_types": "yes"}}, "evolution.widen_types", "boolean"),
         ({"show_rows": 1}, "show_rows", "boolean"),
     ],

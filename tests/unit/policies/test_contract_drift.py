@@ -183,7 +183,7 @@ def test_the_report_is_json_and_every_refusal_is_named() -> None:
     assert document["allowed"] is False
     assert set(document["changes"][0]) == {"column", "change", "expected", "found", "allowed", "why"}
     assert [change.column for change in report.refused] == ["id", "extra"]
-    assert "id is string, the contract says long" in str(report.refused[0])
+    assert "id is string, the contract requires long" in str(report.refused[0])
 
 
 def test_a_table_against_its_contract() -> None:
@@ -228,7 +228,7 @@ def test_the_command_compares_and_exits(tmp_path: Path) -> None:
         return CliRunner().invoke(app, ["contract", str(table), "--contract", str(file), *options])
 
     same = call("columns: [{name: id, type: long}, {name: own, type: string}]")
-    assert (same.exit_code, same.stdout) == (0, "version 0 is as the contract says\n")
+    assert (same.exit_code, same.stdout) == (0, "version 0 matches the contract\n")
     other = call("columns: [{name: id, type: long}]")
     assert other.exit_code == 1
     assert "new_column" in other.stdout

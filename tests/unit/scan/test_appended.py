@@ -74,9 +74,9 @@ def test_a_removed_file_that_does_not_name_its_partition_is_refused(tmp_path: Pa
     for values in (None, {}):
         version = log.commit(remove("a", partition_values=values), add("b"))
         snapshot = DeltaTable(str(tmp_path)).snapshot
-        with pytest.raises(TableChangedError, match=f"Version {version} .* which partitions") as caught:
+        with pytest.raises(TableChangedError, match=f"Version {version} .* the partitions") as caught:
             changed_partitions(snapshot, since_version=version - 1)
-        assert caught.value.cause == "The file 'a' has no partition values"
+        assert caught.value.cause == "The file 'a' has no partition values."
         log.commit(remove("b", partition_values={"p": "1"}), add("a"))
     assert changed_partitions(snapshot, since_version=version) == ()
 
@@ -96,7 +96,7 @@ def test_a_file_with_a_deletion_vector_is_not_appended(tmp_path: Path) -> None:
     snapshot = DeltaTable(str(tmp_path)).snapshot
     with pytest.raises(TableChangedError, match=r"Version 1 .* changed rows") as caught:
         appended_files(snapshot, since_version=0)
-    assert caught.value.cause == "The file 'b' has a deletion vector"
+    assert caught.value.cause == "The file 'b' has a deletion vector."
     assert [item.path for item in appended_files(snapshot, since_version=1).adds] == ["c"]
 
 
@@ -122,7 +122,7 @@ def test_a_change_of_metadata_alone_does_not_hide_what_was_appended(tmp_path: Pa
     )
     with pytest.raises(TableChangedError, match="changes of version 1 ") as caught:
         appended_files(DeltaTable(str(tmp_path)).snapshot, since_version=0)
-    assert caught.value.cause == "Its schema has p, which the later schema does not have so."
+    assert caught.value.cause == "Its schema has p, which the later schema does not have."
 
 
 def test_a_table_without_partitions_has_one_that_changes(tmp_path: Path) -> None:

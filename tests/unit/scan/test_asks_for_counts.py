@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from delta_core.expressions.parse import parse_predicate
-from delta_core.scan.kept_statistics import asks_for_counts
+from delta_core.scan.kept_statistics import needs_counts
 from delta_core.schema.json import type_from_name
 from delta_core.schema.types import StructField, StructType
 
@@ -34,4 +34,4 @@ SCHEMA = StructType(
     ],
 )
 def test_only_comparisons_of_columns_with_constants_do_not(predicate: str, asks: bool) -> None:
-    assert asks_for_counts(parse_predicate(predicate, SCHEMA)) == asks
+    assert needs_counts(parse_predicate(predicate, SCHEMA)) == asks

@@ -223,10 +223,10 @@ def test_a_wrong_partition_value_is_refused_with_what_is_known_of_the_file():
         }
     )
     for files, where in (
-        (listing, "The partition value 'x' is not a integer$"),
+        (listing, "The partition value 'x' is not of type integer\\.$"),
         (
             listing.append_column("path", pa.array(["a", "b"])),
-            "'x' is not a integer, for the column i of the data file b",
+            "'x' is not of type integer, for the column i of the data file b",
         ),
     ):
         with pytest.raises(CorruptLogError) as caught:

@@ -250,7 +250,7 @@ def test_a_field_without_its_name_or_id(log: LogBuilder) -> None:
             id="1", schema_string=json.dumps(SCHEMA), configuration={"delta.columnMapping.mode": "position"}
         )
     )
-    with pytest.raises(InvalidTableError, match="modes none, name and id"):
+    with pytest.raises(InvalidTableError, match="modes: none, name and id"):
         Scan(Snapshot.load(log.store))
 
 
@@ -291,7 +291,7 @@ def test_random_vectors_and_predicates(log: LogBuilder) -> None:
 
 def test_a_vector_beyond_the_file_is_an_error(log: LogBuilder) -> None:
     snapshot = table(log, "name", file_schema(ids=False), deletion_vector=inline_deletion_vector([1, 6]))
-    with pytest.raises(InvalidTableError, match=r"names row 6.*The file has 6 rows"):
+    with pytest.raises(InvalidTableError, match=r"refers to row 6.*The file has 6 rows"):
         Scan(snapshot).to_table()
 
 

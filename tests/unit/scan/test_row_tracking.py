@@ -189,7 +189,7 @@ def test_what_can_be_asked_for(tmp_path: Path) -> None:
     log = LogBuilder(tmp_path)
     create(log, names=("n", "_ROW_ID"))
     snapshot = DeltaTable(tmp_path).snapshot
-    with pytest.raises(SchemaError, match="_row_id cannot be told"):
+    with pytest.raises(SchemaError, match="_row_id has the same name"):
         Scan(snapshot, metadata_columns=["_row_id"])
     for columns in (["row_id"], ["_row_commit_version", "_row_commit_version"]):
         with pytest.raises(ConfigurationError, match="_row_id and _row_commit_version"):

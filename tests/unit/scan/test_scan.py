@@ -121,7 +121,7 @@ def test_pruning_reports(tmp_path):
 def test_bad_requests(table_path):
     with pytest.raises(ExpressionError, match="nope"):
         scan(table_path, predicate="nope = 1")
-    with pytest.raises(ExpressionError, match="Spark SQL text"):
+    with pytest.raises(ExpressionError, match="Spark SQL"):
         scan(table_path, predicate=[("n", "=", 1)])
     with pytest.raises(SchemaError, match="nope"):
         scan(table_path, columns=["nope"])

@@ -220,8 +220,8 @@ def test_partition_columns_and_statistics_follow_a_rename():
     ("path", "name", "uses", "problem"),
     [
         ("nope", "z", [], "does not exist"),
-        ("a", "S", [], "cannot be called S"),
-        ("s.x", "Y", [], "cannot be called Y"),
+        ("a", "S", [], "cannot be renamed to S"),
+        ("s.x", "Y", [], "cannot be renamed to Y"),
         ("l.element", "z", [], "neither a name"),
         ("a", "", [], "not allowed"),
         ("a", "z", [check("A")], "CHECK constraint c"),
@@ -275,8 +275,8 @@ def test_what_uses_a_column_may_go_with_it():
         (["P"], [], "partitioned by it"),
         (["nope"], [], "does not exist"),
         (["l.element"], [], "element of an array"),
-        (["s.x", "s.y"], [], "only one that the struct s"),
-        (["m.key.x", "m.key.y"], [], r"only one that the struct m\.key"),
+        (["s.x", "s.y"], [], "only remaining column of the struct s"),
+        (["m.key.x", "m.key.y"], [], r"only remaining column of the struct m\.key"),
         (["a", "s", "l", "m", "r"], [], "Every column is a partition column"),
         (["a"], [check("a", UseKind.CLUSTERING)], "clustering by c"),
         (["s"], [check("s.x", UseKind.CLUSTERING)], "clustering by c"),
@@ -293,7 +293,7 @@ def test_the_last_column_stays():
     alone = drop_columns(
         replace(MAPPED, partition_columns=()), [[n] for n in ("p", "s", "l", "m", "r")], uses=()
     )
-    with pytest.raises(SchemaEvolutionError, match="only one that the table has left"):
+    with pytest.raises(SchemaEvolutionError, match="only remaining column of the table"):
         drop_columns(alone, [["a"]], uses=())
 
 

@@ -54,9 +54,9 @@ def test_paths_are_found_without_case(given, found, data_type):
     [
         ("b", "columns are a, S, l, m"),
         ("S.y", "fields of S are X"),
-        ("a.x", "a is a long"),
-        ("l.X", "called element"),
-        ("m.X", "key and value"),
+        ("a.x", "a has type long"),
+        ("l.X", "continues with element"),
+        ("m.X", "key or value"),
         ("", "is empty|columns are"),
     ],
 )
@@ -71,7 +71,7 @@ def test_fields_and_structs():
     assert field_at(SCHEMA, ("l", "element")) is None
     assert struct_at(SCHEMA, ()) is SCHEMA
     assert struct_at(SCHEMA, ("m", "key")) == INNER
-    with pytest.raises(SchemaEvolutionError, match="Go on with 'element'"):
+    with pytest.raises(SchemaEvolutionError, match="Continue the path with 'element'"):
         struct_at(SCHEMA, ("l",))
     with pytest.raises(SchemaEvolutionError, match="'key' or 'value'"):
         struct_at(SCHEMA, ("m",))

@@ -132,7 +132,7 @@ def test_the_value_that_does_not_fit_is_found_wherever_it_is(as_batch: bool, los
     data = pa.table({"Id": list(range(5)), "at": pa.array(nanos, pa.timestamp("ns", "UTC"))})
     with pytest.raises(SchemaMismatchError, match=f"00:00:00.00000{lossy}007") as caught:
         conform(TABLE, data.to_batches()[0] if as_batch else data)
-    assert caught.value.fix == "Round or cast the column to timestamp before writing"
+    assert caught.value.fix == "Round or cast the column to timestamp before writing."
 
 
 def test_extension_types_are_stored_as_what_they_are_made_of():

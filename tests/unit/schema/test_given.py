@@ -24,14 +24,14 @@ def test_what_arrow_and_we_have_is_the_same() -> None:
 @pytest.mark.parametrize(
     ("take", "given", "problem"),
     [
-        (coerce_schema, {"a": "int"}, "is no schema"),
-        (coerce_schema, None, "None is no schema"),
-        (coerce_schema, ["id"], "'id' is no column"),
-        (coerce_fields, "id", "'i' is no column"),
-        (coerce_fields, {"id": "string"}, "'id' is no column"),
-        (coerce_fields, 3, "3 is no column"),
-        (coerce_type, "bigint", "'bigint' is no type"),
-        (coerce_type, pa.duration("s"), "which Delta tables cannot hold"),
+        (coerce_schema, {"a": "int"}, "is not a valid schema"),
+        (coerce_schema, None, "None is not a valid schema"),
+        (coerce_schema, ["id"], "'id' is not a valid column"),
+        (coerce_fields, "id", "'i' is not a valid column"),
+        (coerce_fields, {"id": "string"}, "'id' is not a valid column"),
+        (coerce_fields, 3, "3 is not a valid column"),
+        (coerce_type, "bigint", "'bigint' is not a valid type"),
+        (coerce_type, pa.duration("s"), "which Delta tables cannot store"),
     ],
 )
 def test_what_is_none_is_named_with_a_way_out(take: Any, given: Any, problem: str) -> None:

@@ -83,10 +83,10 @@ def test_empty_struct_parses():
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        ({"type": "struct", "fields": [{"name": "a", "type": 7, "nullable": True}]}, "found int"),
+        ({"type": "struct", "fields": [{"name": "a", "type": 7, "nullable": True}]}, "is a int"),
         (
             {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": True, "metadata": [1]}]},
-            "metadata is an object",
+            "metadata must be an object",
         ),
     ],
 )

@@ -302,15 +302,15 @@ def broken(change) -> TableColumns:
         (broken(lambda m: {k: v for k, v in m.items() if k != NAME_KEY}), "a has no .*physicalName"),
         (broken(lambda m: {**m, ID_KEY: 4}), "a and s.y have the same id 4"),
         (broken(lambda m: {**m, ID_KEY: "1"}), "has no .*id|not a number"),
-        (broken(lambda m: {**m, NAME_KEY: "P2"}), "two columns have the physical path p2"),
-        (broken(lambda m: {**m, ID_KEY: 99}), "is 10, and there is an id 99"),
+        (broken(lambda m: {**m, NAME_KEY: "P2"}), "Two columns have the physical path p2"),
+        (broken(lambda m: {**m, ID_KEY: 99}), "is 10, but a column has the id 99"),
         (broken(lambda m: {**m, NESTED_IDS_KEY: {"p1.element": 3}}), "same id 3"),
-        (broken(lambda m: {**m, NESTED_IDS_KEY: 3}), "no map of ids"),
+        (broken(lambda m: {**m, NESTED_IDS_KEY: 3}), "not a map of ids"),
         (replace(mapped(), configuration={MODE_KEY: "id"}), "maxColumnId is not set"),
     ],
 )
 def test_broken_mappings(columns, cause):
-    with pytest.raises(InvalidTableError, match="not sound") as caught:
+    with pytest.raises(InvalidTableError, match="not valid") as caught:
         check_mapping(columns)
     assert caught.match(cause)
 

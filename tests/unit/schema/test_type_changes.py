@@ -12,7 +12,7 @@ from delta_core.schema.json import type_from_name
 from delta_core.schema.type_changes import (
     TypeChange,
     may_widen,
-    may_widen_by_itself,
+    may_widen_implicitly,
     record_type_changes,
     recorded_type_changes,
     type_changes,
@@ -104,12 +104,12 @@ def test_readers_understand_all_that_writers_may_do():
 
 
 def test_merging_stays_in_the_family():
-    assert may_widen_by_itself(SHORT, LONG)
-    assert may_widen_by_itself(FLOAT, DOUBLE)
-    assert may_widen_by_itself(DecimalType(5, 2), DecimalType(7, 3))
-    assert not may_widen_by_itself(DecimalType(5, 2), DecimalType(7, 3), iceberg=True)
-    assert not may_widen_by_itself(INTEGER, DOUBLE)
-    assert not may_widen_by_itself(INTEGER, DecimalType(12, 2))
+    assert may_widen_implicitly(SHORT, LONG)
+    assert may_widen_implicitly(FLOAT, DOUBLE)
+    assert may_widen_implicitly(DecimalType(5, 2), DecimalType(7, 3))
+    assert not may_widen_implicitly(DecimalType(5, 2), DecimalType(7, 3), iceberg=True)
+    assert not may_widen_implicitly(INTEGER, DOUBLE)
+    assert not may_widen_implicitly(INTEGER, DecimalType(12, 2))
 
 
 def struct(*fields: tuple[str, object]) -> StructType:

@@ -166,7 +166,7 @@ def test_a_checksum_that_contradicts_the_log_is_no_basis(log: LogBuilder, store:
 
 def test_a_damaged_checksum_costs_a_warning(log: LogBuilder, store: CountingStore) -> None:
     log.raw(f"{12:020d}.crc", b"{")
-    with pytest.warns(DeltaWarning, match="The checksum is passed over"):
+    with pytest.warns(DeltaWarning, match="The checksum is ignored"):
         assert Snapshot.load(store, clock=log.clock).files.num_files == 12
 
 

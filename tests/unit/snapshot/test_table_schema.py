@@ -40,7 +40,7 @@ MAPPED = {"delta.columnMapping.mode": "name"}
         ("", {}, CorruptLogError, "no schemaString"),
         (struct(field("p"), field("a"), field("A")), {}, SchemaError, "Two columns are called A"),
         (struct(field("p"), field("s", struct(field("x"), field("X")))), {}, SchemaError, "called X"),
-        (struct(field("p"), field("a", nested(300))), {}, SchemaError, "more than 100 deep"),
+        (struct(field("p"), field("a", nested(300))), {}, SchemaError, "more than 100 levels deep"),
         (struct(field("a")), {}, CorruptLogError, "partition column 'p'"),
         (struct(field("p", nested(1))), {}, CorruptLogError, "partition column 'p'"),
         (struct(field("p")), {"configuration": MAPPED}, InvalidTableError, "physicalName"),

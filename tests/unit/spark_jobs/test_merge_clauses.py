@@ -30,7 +30,7 @@ from spark_jobs.dml.clauses import (
 )
 from spark_jobs.dml.pruning import KeyValues, by_source_predicate, match_facts, target_predicate
 from spark_jobs.file_uris import encode_as_java
-from spark_jobs.sql_meaning import SqlMeaning
+from spark_jobs.sql_meaning import SqlSemantics
 
 TARGET = StructType(
     (
@@ -54,10 +54,10 @@ SOURCE = StructType(
         ({}, "no clause"),
         ({"matched": [{"action": "insert_all"}]}, "no action for matched"),
         ({"not_matched": [{"action": "delete"}]}, "no action for not_matched"),
-        ({"not_matched_by_source": [{"action": "update_all"}]}, "no action for"),
+        ({"not_matched_by_source": [{"action": "update_all"}]}, "is not allowed for"),
         ({"matched": [{"action": "update"}]}, "sets no column"),
         ({"matched": [{"action": "delete", "set": {"id": "1"}}]}, "takes no values"),
-        ({"matched": [{"action": "delete"}, {"action": "update_all"}]}, "clauses after it get no row"),
+        ({"matched": [{"action": "delete"}, {"action": "update_all"}]}, "later clauses can never apply"),
     ],
 )
 def test_what_makes_no_merge_is_refused(params: dict[str, Any], match: str) -> None:
@@ -109,7 +109,7 @@ def predicate(on: str, *values: KeyValues, rows: int = 5) -> str:
         target_alias="t",
         source_alias="s",
         partition_columns=("part",),
-        meaning=SqlMeaning(),
+        meaning=SqlSemantics(),
     )
     assert len(facts.equalities) == len(values)
     return to_spark_sql(target_predicate(facts, values, source_rows=rows, schema=TARGET))
@@ -137,7 +137,7 @@ def test_what_says_nothing_about_files_prunes_nothing(on: str) -> None:
 def test_conditions_bound_the_rows_that_no_source_row_matches() -> None:
     def of(*conditions: str | None) -> Any:
         clauses = [MergeClause(action=MergeAction.DELETE, condition=text) for text in conditions]
-        return by_source_predicate(clauses, target=TARGET, target_alias="t", meaning=SqlMeaning())
+        return by_source_predicate(clauses, target=TARGET, target_alias="t", meaning=SqlSemantics())
 
     assert to_spark_sql(of("t.part = 'a'", "x > 1")) == "((`part` = 'a') OR (`x` > 1.0e0))"
     assert of("t.part = 'a'", None) == TRUE
@@ -167,7 +167,7 @@ TIMES = StructType(
 def test_instants_prune_only_in_sessions_of_utc(on: str, abroad: int) -> None:
     """Pruned by UTC, a row that matches in New York was not found, and so was inserted a second time."""
 
-    def terms(meaning: SqlMeaning) -> int:
+    def terms(meaning: SqlSemantics) -> int:
         facts = match_facts(
             on,
             target=TIMES,
@@ -179,18 +179,18 @@ def test_instants_prune_only_in_sessions_of_utc(on: str, abroad: int) -> None:
         )
         return len(facts.target_only) + len(facts.equalities)
 
-    assert terms(SqlMeaning(is_utc=False)) == abroad
-    assert terms(SqlMeaning()) == on.count(" AND ") + 1
+    assert terms(SqlSemantics(is_utc=False)) == abroad
+    assert terms(SqlSemantics()) == on.count(" AND ") + 1
 
 
 def test_instants_do_not_bound_unmatched_rows_abroad() -> None:
     clauses = [MergeClause(action=MergeAction.DELETE, condition="t.at < '2024-01-02'")]
 
-    def of(meaning: SqlMeaning) -> Any:
+    def of(meaning: SqlSemantics) -> Any:
         return by_source_predicate(clauses, target=TIMES, target_alias="t", meaning=meaning)
 
-    assert of(SqlMeaning()) != TRUE
-    assert of(SqlMeaning(is_utc=False)) == TRUE
+    assert of(SqlSemantics()) != TRUE
+    assert of(SqlSemantics(is_utc=False)) == TRUE
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_instants_do_not_bound_unmatched_rows_abroad() -> None:
     ],
 )
 def test_what_a_mode_of_the_session_changes_prunes_only_in_the_usual_one(on: str, plain: int) -> None:
-    def terms(meaning: SqlMeaning) -> int:
+    def terms(meaning: SqlSemantics) -> int:
         facts = match_facts(
             on,
             target=TARGET,
@@ -217,9 +217,9 @@ def test_what_a_mode_of_the_session_changes_prunes_only_in_the_usual_one(on: str
         )
         return len(facts.target_only) + len(facts.equalities)
 
-    assert terms(SqlMeaning(is_usual=False)) == plain
-    assert terms(SqlMeaning()) == on.count(" AND ") + 1
-    assert terms(SqlMeaning(unlike="=I")) == 0
+    assert terms(SqlSemantics(is_usual=False)) == plain
+    assert terms(SqlSemantics()) == on.count(" AND ") + 1
+    assert terms(SqlSemantics(unlike="=I")) == 0
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,14 @@ from delta_core.schema.types import (
 from spark_jobs.quality.exact_sums import power_sums
 from spark_jobs.quality.patterns import checked_regex, like_as_regex, matches
 from spark_jobs.quality.row_conditions import row_condition
-from spark_jobs.quality.rules import Asked, Rows, Statistic, StatisticRule
-from spark_jobs.quality.suite_values import MisfitError, column_bounds, plain_column, typed_value, value_array
+from spark_jobs.quality.rules import Rows, RowSelection, Statistic, StatisticRule
+from spark_jobs.quality.suite_values import (
+    InapplicableError,
+    column_bounds,
+    normalized_column,
+    typed_value,
+    value_array,
+)
 from spark_jobs.quality.tallies import Tally, tally_from_json, tally_of
 
 WIDE = Context(prec=60)
@@ -75,12 +81,12 @@ def test_a_set_keeps_what_the_column_can_hold() -> None:
         Decimal("1.10")
     ]
     for wrong in (True, "one", "1_000", [1], {"$PARAMETER": "x"}, float("inf")):
-        with pytest.raises(MisfitError):
+        with pytest.raises(InapplicableError):
             typed_value(wrong, INTEGER)
 
 
 def test_nan_is_missing_and_zero_has_no_sign() -> None:
-    column = plain_column(pa.array([float("nan"), -0.0, None, 1.5], pa.float32()))
+    column = normalized_column(pa.array([float("nan"), -0.0, None, 1.5], pa.float32()))
     assert column.to_pylist() == [None, 0.0, None, 1.5]
     assert str(column[1].as_py()) == "0.0"
 
@@ -112,7 +118,7 @@ def test_a_tally_travels_as_text() -> None:
     ):
         rows = Rows(pa.record_batch([pa.array(values, arrow)], names=["c"]))
         for statistic in (Statistic.MAX, Statistic.STDEV) if kind != DATE else (Statistic.MIN,):
-            rule = StatisticRule(asked=Asked(columns=("c",)), statistic=statistic, data_type=kind)
+            rule = StatisticRule(selection=RowSelection(columns=("c",)), statistic=statistic, data_type=kind)
             tally, _ = tally_of(rule, rows, np.arange(2))
             again = tally_from_json(tally.to_json(), kind)
             assert again == tally
@@ -141,7 +147,7 @@ def test_like_is_over_the_whole_text(pattern: str, escape: str | None, matching:
 
 @pytest.mark.parametrize("pattern", ["a(?=b)", "(?<!a)b", r"(a)\1", "a++", "(", r"\Z", 7])
 def test_patterns_outside_the_dialect_are_refused(pattern: object) -> None:
-    with pytest.raises(MisfitError):
+    with pytest.raises(InapplicableError):
         checked_regex(pattern)
 
 
@@ -190,5 +196,5 @@ def test_conditions_are_read_in_every_spelling() -> None:
         3,
         "1 > ",
     ):
-        with pytest.raises(MisfitError):
+        with pytest.raises(InapplicableError):
             row_condition(wrong, schema)

@@ -21,9 +21,9 @@ from delta_core.schema.types import (
     StructType,
 )
 from spark_jobs.quality.params import QualityParams, Severity, parse_quality
-from spark_jobs.quality.rules import MisfitRule, SettledRule
+from spark_jobs.quality.rules import ConstantRule, InapplicableRule
 from spark_jobs.quality.suite import plan_suite
-from spark_jobs.quality.type_names import is_called, is_type_name
+from spark_jobs.quality.type_names import is_name_of, is_type_name
 from tests.support.quality import BETWEEN, IN_SET, NOT_NULL, expect, quality
 
 SCHEMA = StructType(
@@ -143,7 +143,7 @@ def test_what_does_not_fit_its_column_is_refused_or_as_a_warning_reported() -> N
     assert f"{BETWEEN}(tail)" in refusal(text)
     planned = plan_suite(parsed(text | {"severity": "warning"}), SCHEMA)
     rule = planned[0].rule
-    assert isinstance(rule, MisfitRule)
+    assert isinstance(rule, InapplicableRule)
     assert "string" in rule.reason
 
 
@@ -168,19 +168,19 @@ def test_types_go_by_the_names_of_both_engines(column: str, name: str, holds: bo
     planned = plan_suite(params, SCHEMA)
     assert planned[0].expectation is None
     rule = planned[0].rule
-    assert isinstance(rule, SettledRule)
+    assert isinstance(rule, ConstantRule)
     assert rule.success is holds
 
 
 def test_a_list_of_types_and_a_type_that_nothing_has() -> None:
     kind = "expect_column_values_to_be_in_type_list"
     planned = plan_suite(parsed(expect(kind, column="Id", type_list=["str", "long"])), SCHEMA)
-    assert planned[0].rule == SettledRule(success=True, observed="long")
+    assert planned[0].rule == ConstantRule(success=True, observed="long")
     assert "longg" in refusal(expect(kind, column="Id", type_list=["longg"]))
 
 
 def test_names_of_types() -> None:
     assert is_type_name("DecimalType(10,2)")
     assert not is_type_name("decimal(10,2,3)")
-    assert is_called(INTEGER, "int")
-    assert not is_called(INTEGER, "bigint")
+    assert is_name_of(INTEGER, "int")
+    assert not is_name_of(INTEGER, "bigint")

@@ -79,15 +79,15 @@ def test_rejected_rows_are_bad_rows() -> None:
     assert (found.rows, found.bad_rows) == (10, 3)
     assert verdict(policy="quarantine", rejected=1).outcome is GateOutcome.QUARANTINED
     assert verdict(policy="quarantine", rejected=1, max_bad_rows=0).outcome is GateOutcome.FAILED
-    assert "put aside" in verdict(policy="quarantine", rejected=MAX_COLLECTED_ROWS + 1).why
+    assert "than the quarantine accepts" in verdict(policy="quarantine", rejected=MAX_COLLECTED_ROWS + 1).why
 
 
 def test_a_failure_without_rows_fails_a_quarantine() -> None:
     whole = verdict(outcome(rows=[1]), outcome(row_level=False), policy="quarantine")
     assert whole.outcome is GateOutcome.FAILED
-    assert "batch as a whole" in whole.why
+    assert "the whole batch" in whole.why
     many = verdict(outcome(count=9), policy="quarantine")
-    assert "too many rows" in many.why
+    assert "too many bad rows" in many.why
     assert (many.bad_rows, many.exact) == (9, False)
     assert verdict(outcome(row_level=False), policy="warn").outcome is GateOutcome.WARNED
 

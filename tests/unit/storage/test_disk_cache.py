@@ -117,7 +117,7 @@ def test_only_remote_stores_are_cached(tmp_path: Path) -> None:
     usual = with_shared_cache(remote, environment={"XDG_CACHE_HOME": str(tmp_path)})
     assert isinstance(usual, CachedLogStore)
     assert (usual.cache.directory, usual.cache.max_bytes) == (tmp_path / "deltaward", 2 << 30)
-    with pytest.raises(ConfigurationError, match="no number of bytes"):
+    with pytest.raises(ConfigurationError, match="not a number of bytes"):
         with_shared_cache(remote, environment={"DELTAWARD_CACHE_BYTES": "many"})
 
 

@@ -294,7 +294,7 @@ def test_a_store_whose_listings_lag_has_no_leases(
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "_x", "a" * 101, "ä"])
 def test_names_stay_below_the_reserved_directory(machines: Machines, name: str) -> None:
-    with pytest.raises(ConfigurationError, match="no name"):
+    with pytest.raises(ConfigurationError, match="not a valid name"):
         acquire_lease(machines.store, name)
 
 

@@ -118,7 +118,10 @@ def test_that_there_are_no_credentials_is_said(url: str) -> None:
         ):
             assert type(found) is StorePermissionError
             assert found.problem.endswith("no credentials were found.")
-            assert "no environment variable, and this machine's metadata service gave none" in found.cause
+            assert (
+                "no environment variable is set, and this machine's metadata service returned none"
+                in found.cause
+            )
             assert status in found.cause
             assert "169.254" not in str(found)
 

@@ -62,7 +62,7 @@ def test_a_page_that_unfolds_to_more_than_the_footer_says() -> None:
     honest = bomb(claimed=4_010_000)
     check_pages(pa.BufferReader(honest), chunks(honest)[0])
     lying = bomb(claimed=10_000)
-    with pytest.raises(MalformedFooter, match="unfold to more than 10000 bytes"):
+    with pytest.raises(MalformedFooter, match="decompress to more than 10000 bytes"):
         check_pages(pa.BufferReader(lying), chunks(lying)[0])
 
 
@@ -100,7 +100,7 @@ PAGE = {1: 0, 2: 10, 3: 10, 5: {1: 5}}
 @pytest.mark.parametrize(
     ("header", "changes", "said"),
     [
-        (PAGE | {2: 2**31 - 1}, {}, "unfold to more than"),
+        (PAGE | {2: 2**31 - 1}, {}, "decompress to more than"),
         (PAGE | {2: -1}, {}, "has a size of -1"),
         (PAGE | {2: 2**40}, {}, "has a size of"),
         (PAGE | {3: 11}, {}, "a page of x ends at"),
@@ -131,7 +131,7 @@ def test_pages_without_values_do_not_go_on_forever() -> None:
     chunk = ColumnChunk(
         path="x", nulls=None, num_values=1, start=4, stored_bytes=100_000 * len(page), unfolded_bytes=1
     )
-    with pytest.raises(MalformedFooter, match="is in more than"):
+    with pytest.raises(MalformedFooter, match="has more than"):
         check_pages(source, chunk)
 
 

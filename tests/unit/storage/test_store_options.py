@@ -97,7 +97,7 @@ def test_values_do_not_show() -> None:
 def test_an_endpoint_is_a_service_s_address(url: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         require_service_address("endpoint", url)
-    assert "password" not in str(caught.value).replace("holds a password", "")
+    assert "password" not in str(caught.value).replace("has a password", "")
 
 
 @pytest.mark.parametrize(

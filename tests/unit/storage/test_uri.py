@@ -68,7 +68,7 @@ def test_any_other_tilde_is_a_letter(path: str, tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("path", ["~no-such-user-here/t", "~~", "~\udcff/t"])
 def test_the_home_of_nobody_is_refused(path: str) -> None:
-    with pytest.raises(InvalidUriError, match="home that is not there"):
+    with pytest.raises(InvalidUriError, match="home directory that does not exist"):
         canonical_table_uri(path)
 
 

@@ -143,7 +143,7 @@ def test_a_token_that_a_server_repeats_is_not_told(
     ],
 )
 def test_no_table_is_where_credentials_are(uri: str, kind: type[DeltaError]) -> None:
-    with pytest.raises(kind, match="no service's address"):
+    with pytest.raises(kind, match="not the address of a service"):
         open_store(uri)
 
 

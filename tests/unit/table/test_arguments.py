@@ -75,7 +75,7 @@ def test_a_time_without_a_zone_is_refused(table: Path) -> None:
         lambda: opened.restore(timestamp_ms=naive),
     ]
     for call in calls:
-        with pytest.raises(ConfigurationError, match="has no zone"):
+        with pytest.raises(ConfigurationError, match="has no time zone"):
             call()
 
 

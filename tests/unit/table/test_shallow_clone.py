@@ -68,7 +68,7 @@ def test_rows_are_read_where_it_is_allowed(clone: LogBuilder, source: Path) -> N
 
 def test_without_leave_nothing_is_read(clone: LogBuilder, source: Path) -> None:
     table = DeltaTable(clone.root)
-    with pytest.raises(PathEscapeError, match="allow the file's root"):
+    with pytest.raises(PathEscapeError, match="Allow the file's root"):
         table.to_pyarrow_table()
     with pytest.raises(PathEscapeError):
         table.load_cdf(starting_version=1).read_all()

@@ -98,12 +98,12 @@ def test_users_name_columns_by_their_names_and_the_domain_has_those_of_the_files
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        (["nope"], "no column nope"),
-        (["b.c"], r"no column `b\.c`"),
-        ([("A", "deeper")], r"no column A\.deeper"),
-        (["A", "a"], "named twice"),
+        (["nope"], "column nope does not exist"),
+        (["b.c"], r"column `b\.c` does not exist"),
+        ([("A", "deeper")], r"column A\.deeper does not exist"),
+        (["A", "a"], "listed twice"),
         (["b"], "cannot be clustered by b"),
-        ([()], "has a name"),
+        ([()], "is empty"),
     ],
 )
 def test_columns_that_will_not_do(columns: list[str], problem: str) -> None:
@@ -127,5 +127,5 @@ def test_a_partitioned_table_is_not_clustered() -> None:
 
 @pytest.mark.parametrize("path", [("gone",), ("A", "deeper"), ("b",), ("col-7", "d")])
 def test_columns_that_the_schema_no_longer_has(path: tuple[str, ...]) -> None:
-    with pytest.raises(InvalidTableError, match="which its schema does not have"):
+    with pytest.raises(InvalidTableError, match="which is not in its schema"):
         ClusteringColumns(columns=(path,)).logical(SCHEMA)

@@ -98,7 +98,7 @@ def test_deletion_vectors_are_not_supported_by_one_and_not_turned_on_with_the_ot
 
 def test_the_two_exclude_each_other() -> None:
     found = iceberg_violations(listing(V1, V2), table(V2, enableIcebergCompatV1="true"))
-    assert [(item.feature, item.what) for item in found] == [(V2, "icebergCompatV1 is active, too")]
+    assert [(item.feature, item.what) for item in found] == [(V2, "icebergCompatV1 is also active")]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_the_two_exclude_each_other() -> None:
 def test_types(feature: str, kind: DataType, is_broken: bool) -> None:
     found = broken(listing(feature), table(feature, column(1, "c", kind), column(2, "p", STRING)))
     assert bool(found) == is_broken
-    assert all("is of the type" in what for what in found)
+    assert all("is of type" in what for what in found)
 
 
 NESTED = {
@@ -157,10 +157,10 @@ def test_ids_of_elements_keys_and_values(case: str) -> None:
     key = next(iter(ids))
     assert found() == []
     assert found(**{key: None}) == [f"the column c has no id for {key}"]
-    assert found(**{"col-c.more": 9}) == ["the column c has an id for col-c.more, which it does not have"]
-    assert found(**{key: 2}) == ["the id 2 is given to more than one field"]
+    assert found(**{"col-c.more": 9}) == ["the column c has an id for col-c.more, which does not exist"]
+    assert found(**{key: 2}) == ["the id 2 is assigned to more than one field"]
     for wrong in ("100", 2**31, -1, True):
-        assert found(**{key: wrong}) == [f"the id {wrong!r} of {key} is no number of 32 bits"]
+        assert found(**{key: wrong}) == [f"the id {wrong!r} of {key} is not a 32-bit number"]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_others_pass() -> None:
 
 def test_the_mode_stays_while_columns_are_mapped() -> None:
     mapped = {COLUMN_MAPPING_MODE: "name"}
-    with pytest.raises(InvalidTablePropertyError, match="not unset while columns are mapped"):
+    with pytest.raises(InvalidTablePropertyError, match="cannot be unset while columns are mapped"):
         refuse_unset_of_mapping([COLUMN_MAPPING_MODE], mapped)
     refuse_unset_of_mapping(["owner"], mapped)
     refuse_unset_of_mapping([COLUMN_MAPPING_MODE], {COLUMN_MAPPING_MODE: "none"})

@@ -45,7 +45,9 @@ def test_mapped_columns_that_the_protocol_does_not_announce_are_not_read(tmp_pat
     """Without the feature other engines read nulls where this one would read values."""
     log = LogBuilder(tmp_path)
     log.commit(protocol(), metadata(configuration={"delta.columnMapping.mode": "name"}), add("a"))
-    with pytest.raises(CorruptLogError, match="its columns are mapped, and its protocol does not say so"):
+    with pytest.raises(
+        CorruptLogError, match="its columns are mapped, and its protocol does not list columnMapping"
+    ):
         Scan(_snapshot(log)).to_table()
 
 

@@ -197,7 +197,7 @@ class TestHistory:
         assert (plan.is_ready, plan.truncate_before_version, plan.wait_until_ms) == (False, None, None)
         with pytest.raises(FeatureRemovalError, match="deletionVectors") as caught:
             plan.require_ready()
-        assert "versions that the log still has may use it" in caught.value.cause
+        assert "Versions that are still in the log may use it" in caught.value.cause
 
     def test_the_log_goes_back_too_far(self) -> None:
         plan = plan_removal(
@@ -222,7 +222,7 @@ class TestHistory:
     def test_tombstones_count(self) -> None:
         removed = plan_removal(state(self.PROTOCOL, has_removed_deletion_vectors=True), "deletionVectors")
         assert [trace.what for trace in removed.traces] == [
-            "a file is live whose removal, with a deletion vector, the log still remembers"
+            "The log has a tombstone with a deletion vector for the path of a live file."
         ]
 
     def test_instead_of_waiting_the_log_is_protected(self) -> None:

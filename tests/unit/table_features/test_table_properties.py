@@ -108,9 +108,9 @@ FROM_ELSEWHERE = (ENABLEMENT_VERSION, VERSION_CHECKSUM, LOG_COMPACTION_INTERVAL)
     ("key", "text", "accepted"),
     [
         ("delta.enableDeletionVectors", "yes", "true or false"),
-        ("delta.checkpointInterval", "often", "a whole number from 1 on"),
-        ("delta.checkpointInterval", "0", "a whole number from 1 on"),
-        ("delta.dataSkippingNumIndexedCols", "-2", "a whole number from -1 on"),
+        ("delta.checkpointInterval", "often", "an integer of at least 1"),
+        ("delta.checkpointInterval", "0", "an integer of at least 1"),
+        ("delta.dataSkippingNumIndexedCols", "-2", "an integer of at least -1"),
         ("delta.isolationLevel", "x", "Set it to Serializable, WriteSerializable or SnapshotIsolation."),
         ("delta.checkpointPolicy", "x", "Set it to classic or v2."),
         ("delta.parquet.compression.codec", "x", "Set it to snappy, zstd, "),

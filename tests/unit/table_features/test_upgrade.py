@@ -148,7 +148,7 @@ def test_names_that_nobody_knows_are_kept_where_they_are() -> None:
                 "min_writer_version": 7,
                 "writer_features": frozenset({"columnMapping"}),
             },
-            "columnMapping is listed for writers and not known to readers",
+            "columnMapping is listed for writers and not for readers",
         ),
         (
             {"min_reader_version": 1, "min_writer_version": 7, "writer_features": frozenset({"rowTracking"})},

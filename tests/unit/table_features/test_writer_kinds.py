@@ -121,11 +121,11 @@ def test_the_error_says_which_surfaces_could() -> None:
         "changes of the definition, rows from Arrow (write_deltalake), rewriting files (compaction, "
         "Z-order), restoring, cloning and converting, checkpoints, cleaning up the log"
     )
-    assert f"to such a table: {able} and vacuum." in caught.value.fix
+    assert f"For such a table deltaward supports {able} and vacuum." in caught.value.fix
     unknown = protocol(min_writer_version=7, writer_features=frozenset({"future"}))
     with pytest.raises(UnsupportedTableFeatureError) as caught:
         require_write_support(unknown, metadata(), writer_kind=WriterKind.MERGE)
-    assert caught.value.fix.endswith("with it.")
+    assert caught.value.fix.endswith("with that engine.")
 
 
 def test_features_that_bind_together_leave_what_all_of_them_allow() -> None:
@@ -139,7 +139,7 @@ def test_features_that_bind_together_leave_what_all_of_them_allow() -> None:
     )
     with pytest.raises(UnsupportedTableFeatureError) as caught:
         require_write_support(listed, given, writer_kind=WriterKind.ARROW_ROWS)
-    assert caught.value.fix.endswith("to such a table: checkpoints.")
+    assert caught.value.fix.endswith("For such a table deltaward supports checkpoints.")
 
 
 def test_surfaces_in_words() -> None:

@@ -74,7 +74,7 @@ def test_a_full_disk_is_a_refusal_that_leaves_nothing(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(local.os, "write", full)
-    with pytest.raises(StorageFullError, match="no room"):
+    with pytest.raises(StorageFullError, match="too full"):
         write_deltalake(tmp_path, pa.table({"a": [2]}), mode="append")
     monkeypatch.undo()
     assert sorted(path.name for path in tmp_path.rglob("*")) == before

@@ -264,7 +264,7 @@ def test_what_reads_back_and_is_not_durable_is_unknown(harness: Harness) -> None
     harness.store.unflushed = True
     result = harness.run()
     assert isinstance(result, Unknown)
-    assert "not durable" in result.error.cause
+    assert "may not be durable" in result.error.cause
     assert not may_discard_files(result)
 
 

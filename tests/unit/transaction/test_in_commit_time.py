@@ -22,7 +22,7 @@ from delta_core.snapshot.history import commit_actions, history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
-from delta_core.transaction.in_commit_time import PROVENANCE
+from delta_core.transaction.in_commit_time import ENABLEMENT_PROPERTIES
 from delta_core.transaction.transaction import Transaction
 from tests.support.faulty_store import FaultyStore, PutFault
 from tests.support.writable_features import let_write
@@ -30,7 +30,7 @@ from tests.support.writable_features import let_write
 START_MS = 1_700_000_000_000
 ENABLE = "delta.enableInCommitTimestamps"
 ON = {ENABLE: "true"}
-SINCE_VERSION, SINCE_TIME = PROVENANCE
+SINCE_VERSION, SINCE_TIME = ENABLEMENT_PROPERTIES
 METADATA = Metadata(
     id="table",
     schema_string='{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}',
@@ -94,7 +94,7 @@ def test_a_table_with_the_feature_and_without_the_property_carries_none(
     begin(store, clock).add(add("f1")).commit()
     create_at = Snapshot.load(store).metadata
     assert times(store) == [None, None]
-    assert not set(PROVENANCE) & set(create_at.configuration)
+    assert not set(ENABLEMENT_PROPERTIES) & set(create_at.configuration)
 
 
 def test_version_0_says_nothing_of_a_time_before(store: FaultyStore, clock: ManualClock) -> None:
@@ -266,7 +266,7 @@ def test_a_foreign_commit_without_its_time_does_not_stop_the_next(
 def test_no_time_is_left(store: FaultyStore, clock: ManualClock) -> None:
     info = CommitInfo(in_commit_timestamp_ms=2**63 - 1)
     store.inner.put_if_absent(commit_path(0), encode_commit([info, PROTOCOL, on()]))
-    with pytest.raises(CommitError, match="No commit can follow"):
+    with pytest.raises(CommitError, match="cannot take another commit"):
         begin(store, clock).add(add("f1")).prepare()
 
 

@@ -133,7 +133,7 @@ def test_write_below_an_older_checkpoint_is_reported_as_lost(harness: Harness) -
     cleaned_up(harness, checkpoint_seconds_later=-3600)
     result = harness.run(known_ago_ms=HOURS_AGO_MS)
     assert isinstance(result, Rejected)
-    assert "was in the log before" in result.error.cause
+    assert "existed before" in result.error.cause
     assert not may_discard_files(result)
 
 

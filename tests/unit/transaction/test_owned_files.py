@@ -55,7 +55,7 @@ def data_files(store: LocalLogStore) -> set[str]:
 def test_a_live_file_that_is_added_again_survives(store: LocalLogStore, reads_table: bool) -> None:
     """By a conflict, or by a refusal before anything is sent."""
     options: dict[str, Any] = {
-        "surface": WriterKind.ARROW_ROWS,
+        "writer_kind": WriterKind.ARROW_ROWS,
         "mode": "append",
         "schema": from_arrow(rows().schema),
     }
@@ -125,5 +125,5 @@ def test_inline_and_broken_vectors_have_no_file(store: LocalLogStore) -> None:
 def test_what_cannot_have_been_written_just_now_is_refused(
     store: LocalLogStore, known: dict[str, Any]
 ) -> None:
-    with pytest.raises(CommitError, match="no file that this operation has written"):
+    with pytest.raises(CommitError, match="was not written by this operation"):
         OwnedFiles(store=store).with_data([add("x"), add("y", **known)])

@@ -35,14 +35,14 @@ class Versions:
     def domains(self) -> frozenset[str]:
         return frozenset({"versions"})
 
-    def stamp(self, draft: CommitDraft, version: int) -> CommitDraft:
+    def apply(self, draft: CommitDraft, version: int) -> CommitDraft:
         number = version // self.every
-        stamped = [
+        changed = [
             replace(a, default_row_commit_version=number, base_row_id=self.winner)
             for a in draft.actions
             if isinstance(a, AddFile)
         ]
-        return CommitDraft(info=replace(draft.info, user_metadata=str(version)), actions=stamped)
+        return CommitDraft(info=replace(draft.info, user_metadata=str(version)), actions=changed)
 
     def after(self, winner: WinningCommit) -> Versions:
         return replace(self, winner=winner.version)
@@ -78,25 +78,25 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def test_without_stampers_the_actions_are_encoded_once(encoded: list[int]) -> None:
+def test_without_hooks_the_actions_are_encoded_once(encoded: list[int]) -> None:
     commit = staged()
     bodies = {version: commit.render(version) for version in (1, 1, 2, 7)}
     assert sorted(encoded) == [1, 1, 1, 1, 3]
     assert [a.read_version for a in decode_commit(bodies[7], path="x") if isinstance(a, CommitInfo)] == [6]
 
 
-def test_stamped_actions_are_encoded_anew_only_when_they_differ(encoded: list[int]) -> None:
+def test_changed_actions_are_encoded_again_only_when_they_differ(encoded: list[int]) -> None:
     commit = staged(Versions(every=10))
     for version in (1, 2, 11):
         commit.render(version)
     assert encoded.count(3) == 2
 
 
-def test_stampers_learn_of_winners_and_outlive_other_actions() -> None:
+def test_rebase_hooks_learn_of_winners_and_outlive_other_actions() -> None:
     commit = staged(Versions())
     for version in (1, 2):
         commit.follow(WinningCommit.of(version, []))
-    commit.become(staged(actions=FILES[:1]))
+    commit.replace_actions(staged(actions=FILES[:1]))
     info, *adds = decode_commit(commit.render(3), path="x")
     assert isinstance(info, CommitInfo)
     assert info.user_metadata == "3"

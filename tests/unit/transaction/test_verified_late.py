@@ -69,23 +69,23 @@ def _kept(harness: Harness, result: CommitResult) -> str:
 def test_a_listing_without_the_version_proves_nothing(harness: Harness, lagging: LaggingStore) -> None:
     lagging.unlisted = {commit_path(1)}
     said = _kept(harness, harness.run(known_ago_ms=LATE_MS))
-    assert "does not show version 1, which was just written" in said
+    assert "does not contain version 1, which was just written" in said
 
 
 def test_a_checkpoint_of_the_same_moment_proves_nothing(harness: Harness, lagging: LaggingStore) -> None:
     lagging.inner.put(checkpoint_path(7), b"x")
     lagging.one_time_ms = harness.clock.now_ms()
-    assert "written at the same time" in _kept(harness, harness.run(known_ago_ms=LATE_MS))
+    assert "has the same time as that version" in _kept(harness, harness.run(known_ago_ms=LATE_MS))
 
 
 def test_a_version_before_that_a_listing_may_lack_proves_nothing(
     harness: Harness, lagging: LaggingStore
 ) -> None:
     said = _kept(harness, harness.run(known_ago_ms=LATE_MS))
-    assert "Whether version 0 is still in the log cannot be told" in said
+    assert "It is not known whether version 0 is still in the log" in said
 
 
 def test_a_version_that_is_listed_and_gone_is_unknown(harness: Harness, lagging: LaggingStore) -> None:
     lagging.unseen = {commit_path(1)}
     said = _kept(harness, harness.run(known_ago_ms=LATE_MS))
-    assert "Version 1, which was just written, is gone" in said
+    assert "Version 1, which was just written, is missing" in said

@@ -43,7 +43,7 @@ def test_every_primitive_type_has_its_size(type_id: int) -> None:
     value = bytes([type_id << 2]) + bytes(sizes[type_id])
     assert object_fields(encode_object({b"a": value}, DICTIONARY), DICTIONARY) == {b"a": value}
     cut = b"\x02\x01\x00\x00" + bytes([sizes[type_id]]) + value
-    with pytest.raises(MalformedVariant, match=r"longer than what is there|reaches beyond"):
+    with pytest.raises(MalformedVariant, match=r"extends beyond the end|extends beyond"):
         object_fields(cut[:-1] if sizes[type_id] else cut, DICTIONARY)
 
 
@@ -59,11 +59,11 @@ def test_a_name_may_be_in_the_dictionary_twice() -> None:
     [
         (b"", "begins with nothing"),
         (b"\x02\x00\x00", "begins with 02"),
-        (b"\x01", "ends early"),
-        (b"\x01\x01\x00", "ends early"),
-        (b"\xc1\xff\xff\xff\xff\x00", "ends early"),
-        (b"\x01\x01\x01\x01a", "names are longer"),
-        (b"\x01\x01\x00\x05a", "names are longer"),
+        (b"\x01", "ends too early"),
+        (b"\x01\x01\x00", "ends too early"),
+        (b"\xc1\xff\xff\xff\xff\x00", "ends too early"),
+        (b"\x01\x01\x01\x01a", "are longer than the metadata"),
+        (b"\x01\x01\x00\x05a", "are longer than the metadata"),
         (b"\x01\x02\x00\x02\x01ab", "ends before it begins"),
     ],
 )
@@ -75,17 +75,17 @@ def test_damaged_dictionaries(metadata: bytes, cause: str) -> None:
 @pytest.mark.parametrize(
     ("value", "cause"),
     [
-        (b"", "is no object"),
-        (b"\x0c\x01", "is no object"),
-        (b"\x02", "ends early"),
-        (b"\x42\xff\xff\xff\xff\x00\x00", "ends early"),
+        (b"", "is not an object"),
+        (b"\x0c\x01", "is not an object"),
+        (b"\x02", "ends too early"),
+        (b"\x42\xff\xff\xff\xff\x00\x00", "ends too early"),
         (b"\x02\x01\x04\x00\x01\x00", "no field 4"),
         (b"\x02\x01\x00\x05\x06\x00", "begins beyond the end"),
-        (b"\x02\x01\x00\x00\x01\x40\xff\xff\xff\xff", "longer than what is there"),
-        (b"\x02\x01\x00\x00\x01\xfc", "no primitive type 63"),
-        (b"\x02\x01\x00\x00\x01\x40\x01", "ends early"),
-        (b"\x02\x01\x00\x00\x01\x13", "ends early"),
-        (b"\x02\x01\x00\x00\x01\x0c\x01", "reaches beyond the object"),
+        (b"\x02\x01\x00\x00\x01\x40\xff\xff\xff\xff", "extends beyond the end"),
+        (b"\x02\x01\x00\x00\x01\xfc", "primitive type 63 does not exist"),
+        (b"\x02\x01\x00\x00\x01\x40\x01", "ends too early"),
+        (b"\x02\x01\x00\x00\x01\x13", "ends too early"),
+        (b"\x02\x01\x00\x00\x01\x0c\x01", "extends beyond the object"),
     ],
 )
 def test_damaged_objects(value: bytes, cause: str) -> None:

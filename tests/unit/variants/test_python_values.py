@@ -82,16 +82,16 @@ def deep(levels: int) -> Any:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ({1, 2}, "a set is no variant"),
-        ([object()], "a object is no variant"),
-        ({1: 2}, "key 1 is no text"),
+        ({1, 2}, "type set has no variant encoding"),
+        ([object()], "type object has no variant encoding"),
+        ({1: 2}, "key 1 is not a string"),
         (10**38, "more than 38 digits"),
         (Decimal("1E-39"), "more than 38 digits"),
         (Decimal("1E+999999999"), "more than 38 digits"),
-        (Decimal("NaN"), "is no number"),
-        ("\ud800", "no UTF-8 form"),
+        (Decimal("NaN"), "is not a number"),
+        ("\ud800", "cannot be encoded in UTF-8"),
         (deep(300), "more than 200 levels"),
-        (dt.time(1), "a time is no variant"),
+        (dt.time(1), "type time has no variant encoding"),
     ],
 )
 def test_what_is_no_variant_is_named(value: Any, problem: str) -> None:

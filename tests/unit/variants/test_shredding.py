@@ -173,19 +173,19 @@ A_LONG = {"a": {"value": None, "typed_value": 1}}
 @pytest.mark.parametrize(
     ("typed", "given", "cause"),
     [
-        (pa.int64(), row(1, INT_1), "both hold a value"),
-        (pa.list_(pair(pa.int64())), row([], INT_1), "both hold a value"),
-        (pa.struct([pa.field("a", pair(pa.int64()))]), row(A_LONG, INT_1, ABC), "is no object"),
+        (pa.int64(), row(1, INT_1), "both contain a value"),
+        (pa.list_(pair(pa.int64())), row([], INT_1), "both contain a value"),
+        (pa.struct([pa.field("a", pair(pa.int64()))]), row(A_LONG, INT_1, ABC), "is not an object"),
         (pa.struct([pa.field("a", pair(pa.int64()))]), row(A_LONG, None, EMPTY), "has no field 'a'"),
-        (pa.struct([pa.field("c", pair(pa.int64()))]), row({"c": None}, OBJECT_C, ABC), "'c' is there twice"),
+        (pa.struct([pa.field("c", pair(pa.int64()))]), row({"c": None}, OBJECT_C, ABC), "'c' exists twice"),
         (pa.struct([pa.field("a", pa.int64())]), row({"a": 1}), "not a group"),
         (pa.struct([pa.field("a", pa.struct([("x", pa.int64())]))]), row({"a": None}), r"columns \['x'\]"),
         (pa.struct([pa.field("a", pa.struct([]))]), row({"a": None}), r"columns \[\]"),
         (pa.struct([pa.field("a", pa.struct([("value", pa.int64())]))]), row({"a": None}), "type int64"),
-        (pa.list_(pa.int64()), row([1]), "elements of an array are of type int64"),
-        (pa.uint32(), row(1), "uint32, which variants lack"),
-        (pa.timestamp("ms"), row(AT), "which variants lack"),
-        (pa.decimal256(50, 2), row(Decimal(1)), "which variants lack"),
+        (pa.list_(pa.int64()), row([1]), "elements of an array have type int64"),
+        (pa.uint32(), row(1), "uint32, which has no variant encoding"),
+        (pa.timestamp("ms"), row(AT), "which has no variant encoding"),
+        (pa.decimal256(50, 2), row(Decimal(1)), "which has no variant encoding"),
         (pa.struct([pa.field("a", pair(pa.int64()))]), row(A_LONG, None, b"\x02"), "begins with 02"),
         (pa.int64(), {"metadata": None, "value": None, "typed_value": 1}, "no metadata"),
     ],
@@ -207,7 +207,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
 
 def test_metadata_of_another_type_is_refused() -> None:
     kind = pa.struct([("metadata", pa.string()), ("value", pa.binary())])
-    with pytest.raises(MalformedVariant, match="metadata is of type string"):
+    with pytest.raises(MalformedVariant, match="metadata has type string"):
         reassemble(pa.array([{"metadata": "", "value": None}], kind))
 
 

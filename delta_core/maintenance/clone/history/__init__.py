@@ -1,4 +1,4 @@
-"""A clone that keeps the source's history: its versions, their commits, and the files that they name."""
+"""Clones that keep the source's history: its versions, their commits, and the files that they refer to."""
 
 from delta_core.maintenance.clone.history.apply import clone_history
 

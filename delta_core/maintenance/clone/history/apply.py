@@ -1,4 +1,4 @@
-"""A clone with the source's history: files first, then the log, and nothing of it before all is there."""
+"""Applying a clone with the source's history: the files are copied first, then the log is published."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from delta_core.maintenance.clone.history.claim import require_claim
 from delta_core.maintenance.clone.history.copies import plan_copies
 from delta_core.maintenance.clone.history.digests import compare_files
 from delta_core.maintenance.clone.history.kept_log import KeptLog, later_log, whole_log
-from delta_core.maintenance.clone.history.named_files import NamedFiles
-from delta_core.maintenance.clone.history.names import Names
+from delta_core.maintenance.clone.history.named_files import ReferencedFiles
+from delta_core.maintenance.clone.history.names import PathMapping
 from delta_core.maintenance.clone.history.publish import diverged, point_hint, publish_log
 from delta_core.maintenance.clone.history.staged_log import LogStaging
-from delta_core.maintenance.clone.places import require_apart
+from delta_core.maintenance.clone.places import require_separate_locations
 from delta_core.maintenance.clone.result import CloneResult, KeptHistory
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
@@ -41,69 +41,71 @@ def clone_history(
     executor: Executor | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> CloneResult:
-    """Copy a table with its log, up to a version; `clone_table` says what that means.
+    """Copy a table with its log, up to a version. `clone_table` describes the result.
 
-    The log waits on this machine's disk while the files are copied. Memory: the names of the files, and some
-    commits or a few batches of a checkpoint.
+    The log is staged on this machine's disk while the files are copied. Memory: the paths of the files, and
+    some commits or a few batches of a checkpoint.
 
     Args:
         source: the last version to copy.
         target: the clone's store.
-        from_version: the oldest version that is to be readable; None for all that are.
-        allowed_roots: where the source's absolute paths may lead.
-        compare_bytes: read every file and its copy once more.
-        executor: maps the copying; threads of this process when None.
-        clock: paces attempts.
+        from_version: the oldest version that must be readable; None for every readable version.
+        allowed_roots: the roots that absolute paths in the source's log may lead to.
+        compare_bytes: read every file and its copy again, and compare them.
+        executor: runs the copy tasks; threads of this process when None.
+        clock: pauses between attempts.
 
     Raises:
-        CloneError: the place is not free, or overlaps the source's, or a file is not as the log says.
+        CloneError: the target has other files, or overlaps the source, or a file differs from the log.
         CloneDivergedError: the clone has versions of its own.
         CloneOutdatedError: the source's log was cleaned up meanwhile.
-        MissingDataFileError: a file of the source is gone.
+        MissingDataFileError: a file of the source is missing.
         VersionNotFoundError: `from_version` cannot be read.
-        UnsupportedTableFeatureError: a version needs something that cannot be cloned.
-        PathEscapeError: a version names files outside of the source's root and of those that are allowed.
+        UnsupportedTableFeatureError: a version requires a feature that cannot be cloned.
+        PathEscapeError: a version refers to files outside the source's root and the allowed roots.
         CorruptLogError, LogGapError: the source's log is damaged.
     """
-    require_apart(source.store, target)
-    names = Names(source=source.store, access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock))
-    named = NamedFiles(names=names)
+    require_separate_locations(source.store, target)
+    path_mapping = PathMapping(
+        source=source.store, access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
+    )
+    referenced = ReferencedFiles(path_mapping=path_mapping)
     listing = list_log(source.store)
     if not source.store.consistent_listing:
         start = 0 if listing.is_empty else listing.latest_version
         listing = with_commits(source.store, listing, range(start, source.version + 1))
-    there = list_log(target)
-    is_new = there.is_empty
+    target_listing = list_log(target)
+    is_new = target_listing.is_empty
     if is_new:
         kept = whole_log(listing, version=source.version, from_version=from_version, uri=source.store.uri)
     else:
-        newest = there.latest_version
+        newest = target_listing.latest_version
         if newest > source.version:
-            _require_own(source.store, listing, target, there, names)
+            _require_source_log(source.store, listing, target, target_listing, path_mapping)
             return _unchanged(source, newest)
         kept = later_log(listing, after=newest, version=source.version, uri=source.store.uri)
-        _require_own(source.store, listing, target, there, names)
-    _look(named, source, source.store if is_new else target, kept, clock)
+        _require_source_log(source.store, listing, target, target_listing, path_mapping)
+    _collect(referenced, source, source.store if is_new else target, kept, clock)
     require_claim(target, table_id=source.metadata.id)
-    copies = plan_copies(named, source=source, target=target)
+    copies = plan_copies(referenced, source=source, target=target)
     remote = target.remote or source.store.remote
     executor = executor or InlineExecutor(MAX_REQUESTS if remote else None)
     with tempfile.TemporaryDirectory(prefix="deltaward-clone-") as directory:
         staging = LogStaging(
             store=source.store,
             kept=kept,
-            names=names,
-            may_have_sidecars=named.may_have_sidecars,
+            path_mapping=path_mapping,
+            may_have_sidecars=referenced.may_have_sidecars,
             directory=Path(directory),
         )
         files = staging.stage()
-        hint = _hint(source.store, (*there.checkpoints, *kept.checkpoints))
+        hint = _hint(source.store, (*target_listing.checkpoints, *kept.checkpoints))
         copied = 0
-        if copies.missing:
-            copied = copy_files(copies.missing, target=target, allowed_roots=allowed_roots, executor=executor)
+        if copies.to_copy:
+            copied = copy_files(copies.to_copy, target=target, allowed_roots=allowed_roots, executor=executor)
         if compare_bytes:
             compare_files(
-                (*copies.missing, *copies.present),
+                (*copies.to_copy, *copies.present),
                 target=target,
                 allowed_roots=allowed_roots,
                 executor=executor,
@@ -113,50 +115,60 @@ def clone_history(
     return CloneResult(
         committed=None,
         source_version=source.version,
-        files_copied=len(copies.missing),
+        files_copied=len(copies.to_copy),
         bytes_copied=copied,
         history=KeptHistory(
             first_version=kept.first_version if is_new else kept.first_version + 1,
             last_version=source.version,
             versions_copied=new_commits,
-            files_gone=len(copies.gone),
+            files_gone=len(copies.missing),
             keeps_times=keeps_times,
         ),
     )
 
 
-def _look(named: NamedFiles, source: Snapshot, base: LogStore, kept: KeptLog, clock: Clock) -> None:
-    """Find what the kept versions name, and that all of them can be cloned."""
+def _collect(
+    referenced: ReferencedFiles, source: Snapshot, base: LogStore, kept: KeptLog, clock: Clock
+) -> None:
+    """Collect the files that the kept versions refer to, and check that all versions can be cloned."""
     try:
         if kept.first_version == source.version:
             first = source
         else:
             first = Snapshot.load(base, version=kept.first_version, clock=clock)
-        named.begin(first, with_files=kept.starts_at_checkpoint)
-        named.follow(source.store, kept)
+        referenced.begin(first, with_files=kept.starts_at_checkpoint)
+        referenced.follow(source.store, kept)
     except ObjectNotFoundError as error:
         raise CloneOutdatedError(
-            f"The history of {source.store.uri} was cleaned up while it was looked at.",
+            f"The log of {source.store.uri} was cleaned up while it was read.",
             cause=str(error),
-            fix="Clone again: what is left of the history is copied then.",
+            fix="Clone again. The clone then has the remaining history.",
         ) from error
 
 
-def _require_own(
-    source: LogStore, listing: LogListing, target: LogStore, there: LogListing, names: Names
+def _require_source_log(
+    source: LogStore,
+    listing: LogListing,
+    target: LogStore,
+    target_listing: LogListing,
+    path_mapping: PathMapping,
 ) -> None:
-    """Refuse a clone whose newest commit is not the source's; whoever wrote behind it has written it, too."""
-    newest = there.latest_version
-    ours = [commit for commit in there.commits if commit.version == newest]
-    theirs = [commit for commit in listing.commits if commit.version == newest]
-    if ours and theirs:
-        (found,), (expected,) = read_commits(target, ours), read_commits(source, theirs)
-        if found.data == names.translated(expected.data):
+    """Refuse a clone whose newest commit is not the source's.
+
+    Checking the newest commit suffices: a writer of another version has also written every later one.
+    """
+    newest = target_listing.latest_version
+    target_commits = [commit for commit in target_listing.commits if commit.version == newest]
+    source_commits = [commit for commit in listing.commits if commit.version == newest]
+    if target_commits and source_commits:
+        (actual,), (expected,) = read_commits(target, target_commits), read_commits(source, source_commits)
+        if actual.data == path_mapping.translated(expected.data):
             return
-    elif not ours:
-        # A log that starts at a checkpoint may have ended there, and the commit be gone.
+    elif not target_commits:
+        # A log that starts at a checkpoint may end there, without the commit of that version.
         checkpoints = [
-            {item.names for item in one.checkpoints if item.version == newest} for one in (there, listing)
+            {item.names for item in one.checkpoints if item.version == newest}
+            for one in (target_listing, listing)
         ]
         if checkpoints[0] and checkpoints[0] <= checkpoints[1]:
             return
@@ -164,7 +176,7 @@ def _require_own(
 
 
 def _hint(source: LogStore, checkpoints: Sequence[CheckpointFiles]) -> LastCheckpoint | None:
-    """The source's, of a checkpoint that the clone has; without its sizes, which may be others there."""
+    """The source's `_last_checkpoint`, if the clone has the checkpoint; without sizes, which may differ."""
     hint = read_last_checkpoint(source)
     if hint is None or hint.version not in {item.version for item in checkpoints}:
         return None

@@ -1,6 +1,7 @@
-"""A checkpoint's Parquet files in the clone's words: other paths, all else as it is.
+"""Rewriting a checkpoint's Parquet files with the clone's paths.
 
-Struct by struct: whatever columns another writer has put there, such as parsed statistics, come along.
+Only the structs with paths are changed. Every other column, such as parsed statistics of another writer, is
+copied unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 
 from delta_core.checkpoint.rows import write_parquet
 from delta_core.log.checkpoint_part import BATCH_ROWS
-from delta_core.maintenance.clone.history.names import Names
+from delta_core.maintenance.clone.history.names import PathMapping
 
 _FILES = ("add", "remove")
 _DELETION_VECTOR = "deletionVector"
@@ -24,28 +25,28 @@ def translate_part(
     source: pa.NativeFile,
     sink: pa.NativeFile,
     *,
-    names: Names,
+    path_mapping: PathMapping,
     sidecar_bytes: Mapping[str, int] | None = None,
 ) -> None:
-    """Write a checkpoint's part, or a sidecar, once more. In memory: a few batches of rows.
+    """Copy a checkpoint part, or a sidecar, with the clone's paths. Memory: a few batches of rows.
 
     Args:
         source: the part.
-        sink: where to write.
-        names: the words of the clone.
-        sidecar_bytes: the sizes that sidecars have in the clone, by name.
+        sink: the file to write.
+        path_mapping: maps paths of the source to paths of the clone.
+        sidecar_bytes: the sizes of the clone's sidecars, by file name.
 
     Raises:
-        OSError, pyarrow.ArrowException: it cannot be decoded.
-        PathEscapeError: it names a file outside of the source and of the roots that are allowed.
+        OSError, pyarrow.ArrowException: the part cannot be decoded.
+        PathEscapeError: the part refers to a file outside the source and the allowed roots.
     """
-    # Nanoseconds, which is what Arrow takes the old form of times for, no other reader knows.
+    # Arrow reads INT96 as nanoseconds by default. Other readers do not support nanoseconds.
     file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
             columns = [
-                _column(batch.column(index), field.name, names, sidecar_bytes)
+                _column(batch.column(index), field.name, path_mapping, sidecar_bytes)
                 for index, field in enumerate(batch.schema)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
@@ -55,11 +56,15 @@ def translate_part(
     )
 
 
-def _column(column: pa.Array, name: str, names: Names, sidecar_bytes: Mapping[str, int] | None) -> pa.Array:
+def _column(
+    column: pa.Array, name: str, path_mapping: PathMapping, sidecar_bytes: Mapping[str, int] | None
+) -> pa.Array:
     if name in _FILES:
-        column = _replaced(column, "path", lambda path: names.of_file(path).raw or path)
+        column = _replaced(column, "path", lambda path: path_mapping.of_file(path).raw or path)
         if column.type.get_field_index(_DELETION_VECTOR) >= 0:
-            column = _with(column, _DELETION_VECTOR, _deletion_vectors(column.field(_DELETION_VECTOR), names))
+            column = _with(
+                column, _DELETION_VECTOR, _deletion_vectors(column.field(_DELETION_VECTOR), path_mapping)
+            )
     elif name == "sidecar" and sidecar_bytes is not None:
         sizes = [
             None if path is None else sidecar_bytes[posixpath.basename(path)]
@@ -69,15 +74,15 @@ def _column(column: pa.Array, name: str, names: Names, sidecar_bytes: Mapping[st
     return column
 
 
-def _deletion_vectors(dvs: pa.StructArray, names: Names) -> pa.StructArray:
+def _deletion_vectors(dvs: pa.StructArray, path_mapping: PathMapping) -> pa.StructArray:
     kinds = dvs.field("storageType").to_pylist()
     strings = dvs.field("pathOrInlineDv").to_pylist()
-    for index, (kind, text) in enumerate(zip(kinds, strings, strict=True)):
-        if kind is None or text is None:
+    for index, (kind, string) in enumerate(zip(kinds, strings, strict=True)):
+        if kind is None or string is None:
             continue
-        named = names.of_deletion_vector({"storageType": kind, "pathOrInlineDv": text})
-        if named is not None and named.raw is not None:
-            kinds[index], strings[index] = "u", named.raw
+        referenced = path_mapping.of_deletion_vector({"storageType": kind, "pathOrInlineDv": string})
+        if referenced is not None and referenced.raw is not None:
+            kinds[index], strings[index] = "u", referenced.raw
     dvs = _with(dvs, "storageType", pa.array(kinds, pa.string()))
     return _with(dvs, "pathOrInlineDv", pa.array(strings, pa.string()))
 
@@ -88,7 +93,7 @@ def _replaced(rows: pa.StructArray, name: str, replace: Callable[[Any], Any]) ->
 
 
 def _with(rows: pa.StructArray, name: str, values: pa.Array) -> pa.StructArray:
-    """The structs with another field in place of the one of that name; nulls stay nulls."""
+    """The structs with one field replaced; null structs stay null."""
     fields = list(rows.type)
     index = rows.type.get_field_index(name)
     children = [rows.field(number) for number in range(len(fields))]

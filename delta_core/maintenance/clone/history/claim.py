@@ -1,7 +1,7 @@
-"""Whose place it is: the first thing that a clone with history writes, and by which it knows its place again.
+"""The claim file: the first object that a clone with history writes. It marks the location as the clone's.
 
-Files of a clone keep the names that they have in the source, so what lies at such a name must be known to be
-the clone's own before it is taken for a copy.
+Files of such a clone keep their names from the source. An existing object may count as a copy only when its
+location is known to belong to the clone.
 """
 
 from __future__ import annotations
@@ -18,38 +18,41 @@ _FORMAT_VERSION = 1
 
 
 def require_claim(target: LogStore, *, table_id: str) -> None:
-    """Claim a free place for the clone of a table, or find that it is claimed for it.
+    """Claim an empty location for the clone of a table, or check that it is already claimed for that table.
 
-    One request; in a free place a listing and two.
+    One request; in an empty location a listing and two more requests.
 
     Args:
         target: the clone's store.
         table_id: the source's `metaData.id`.
 
     Raises:
-        CloneError: the place is another table's, or holds other files.
+        CloneError: the location is claimed for another table, or holds other files.
         StorageError: the claim could not be written or read.
     """
     claim = orjson.dumps({"formatVersion": _FORMAT_VERSION, "tableId": table_id})
-    found = _read(target)
-    if found is None:
-        strange = next(iter(target.walk()), None)
-        # Whoever claims it for the same table at this moment has written the claim alone.
-        if strange is not None and strange.path != CLAIM_PATH:
-            raise _taken(target, f"{strange.path!r} is there, and no clone with its history was begun.")
+    existing = _read(target)
+    if existing is None:
+        other = next(iter(target.walk()), None)
+        # A concurrent clone of the same table may have just written the claim, and nothing else.
+        if other is not None and other.path != CLAIM_PATH:
+            raise _occupied(
+                target,
+                f"The location has the file {other.path!r}, but it has no claim of a clone with history.",
+            )
         try:
             target.put_if_absent(CLAIM_PATH, claim)
             return
         except ObjectExistsError:
-            found = _read(target)
+            existing = _read(target)
         except StorageError:
-            # An answer may have been lost; whoever has the place is in what is there.
-            found = _read(target)
-            if found is None:
+            # The response may have been lost. The stored claim shows which table has the location.
+            existing = _read(target)
+            if existing is None:
                 raise
         target.persist([CLAIM_PATH])
-    if found != claim:
-        raise _taken(target, "It was begun as the clone of another table.")
+    if existing != claim:
+        raise _occupied(target, "The location is claimed for the clone of another table.")
 
 
 def _read(target: LogStore) -> bytes | None:
@@ -59,7 +62,9 @@ def _read(target: LogStore) -> bytes | None:
         return None
 
 
-def _taken(target: LogStore, cause: str) -> CloneError:
+def _occupied(target: LogStore, cause: str) -> CloneError:
     return CloneError(
-        f"No table can be cloned with its history to {target.uri}.", cause=cause, fix="Choose an empty place."
+        f"No table can be cloned with its history to {target.uri}.",
+        cause=cause,
+        fix="Choose an empty location.",
     )

@@ -1,4 +1,4 @@
-"""Which of the objects that the kept versions name are to be copied, which are there, which are gone."""
+"""The copies of a clone with history: objects to copy, objects already copied, and missing objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from delta_core.errors import CloneError, MissingDataFileError, ObjectNotFoundError
-from delta_core.maintenance.clone.history.named_files import NamedFiles
+from delta_core.maintenance.clone.history.named_files import ReferencedFiles
 from delta_core.maintenance.clone.translation import Copy
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import ObjectPlace
@@ -15,86 +15,86 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.parallel import MAX_REQUESTS
 
 _FEW = 1000
-"""So many objects are asked for by name; a store lists as many with one request."""
+"""Up to this many objects are looked up by name. A store lists as many with one request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCopies:
-    """What to do with the objects.
+    """The objects that the kept versions refer to, by what must be done with them.
 
     Attributes:
-        missing: to be copied.
-        present: in the clone already, with the size that they must have.
-        gone: paths that the source does not have, which only versions before the newest one need.
+        to_copy: objects that the clone does not have yet.
+        present: objects that the clone has with the expected size.
+        missing: paths of objects that the source does not have, and that the newest version does not need.
     """
 
-    missing: tuple[Copy, ...]
+    to_copy: tuple[Copy, ...]
     present: tuple[Copy, ...]
-    gone: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
-def plan_copies(named: NamedFiles, *, source: Snapshot, target: LogStore) -> HistoryCopies:
-    """Look for the objects, in the source and in the clone.
+def plan_copies(referenced: ReferencedFiles, *, source: Snapshot, target: LogStore) -> HistoryCopies:
+    """Look up the objects in the source and in the clone.
 
-    Requests: of few objects two for each, side by side; of many a walk of both tables, and one for each
-    object that the walk of the source does not show.
+    Requests: for few objects, two for each, in parallel; for many objects, a listing of both tables and one
+    request for each object that the listing of the source does not show.
 
     Args:
-        named: what the kept versions name.
-        source: the newest of them.
+        referenced: the objects that the kept versions refer to.
+        source: the newest kept version.
         target: the clone's store.
 
     Raises:
-        MissingDataFileError: the newest version has a file that is gone.
-        CloneError: a file of the clone has another size.
+        MissingDataFileError: the source does not have a file of the newest version.
+        CloneError: a file of the clone has an unexpected size.
     """
-    found = _looked_up(named, source.store)
-    present = _sizes(target, named.objects)
-    missing, there, gone = [], [], []
-    for path, item in named.objects.items():
-        size_bytes = found.get(path)
-        if size_bytes is None and path not in present:
-            gone.append(path)
+    source_sizes = _source_sizes(referenced, source.store)
+    target_sizes = _sizes(target, referenced.objects)
+    to_copy, present, missing = [], [], []
+    for path, item in referenced.objects.items():
+        size_bytes = source_sizes.get(path)
+        if size_bytes is None and path not in target_sizes:
+            missing.append(path)
             continue
         copy = Copy(source=item.place, path=path, size_bytes=item.size_bytes)
-        if path not in present:
-            missing.append(copy)
+        if path not in target_sizes:
+            to_copy.append(copy)
             continue
         expected = size_bytes if item.size_bytes is None else item.size_bytes
-        if expected is not None and present[path] != expected:
+        if expected is not None and target_sizes[path] != expected:
             raise CloneError(
-                f"The file {path!r} of {target.uri} is no copy of the source's.",
-                cause=f"It has {present[path]} bytes instead of {expected}.",
-                fix="Clone to another place.",
+                f"The file {path!r} of {target.uri} is not a copy of the source's file.",
+                cause=f"The file has {target_sizes[path]} bytes instead of {expected}.",
+                fix="Clone to another location.",
             )
         if size_bytes is not None:
-            there.append(copy)
-    if gone:
-        _require_unneeded(named, source, set(gone))
-    return HistoryCopies(missing=tuple(missing), present=tuple(there), gone=tuple(gone))
+            present.append(copy)
+    if missing:
+        _require_unneeded(referenced, source, set(missing))
+    return HistoryCopies(to_copy=tuple(to_copy), present=tuple(present), missing=tuple(missing))
 
 
-def _looked_up(named: NamedFiles, source: LogStore) -> dict[str, int]:
-    """The sizes of the objects that are there, by their paths in the clone."""
-    places = {path: item.place for path, item in named.objects.items()}
-    found: dict[str, int] = {}
+def _source_sizes(referenced: ReferencedFiles, source: LogStore) -> dict[str, int]:
+    """The sizes of the objects that the source has, by their paths in the clone."""
+    places = {path: item.place for path, item in referenced.objects.items()}
+    sizes: dict[str, int] = {}
     if len(places) > _FEW:
         own = {place.path: path for path, place in places.items() if place.store.uri == source.uri}
         for info in source.walk():
             if info.path in own:
-                found[own[info.path]] = info.size_bytes
-    # In another table, behind a link, or not shown yet by a store that is slow to list.
-    return found | _asked({path: place for path, place in places.items() if path not in found})
+                sizes[own[info.path]] = info.size_bytes
+    # The rest may be in another table, behind a link, or not listed yet by a store whose listings lag.
+    return sizes | _head_sizes({path: place for path, place in places.items() if path not in sizes})
 
 
 def _sizes(store: LogStore, paths: Collection[str]) -> dict[str, int]:
-    """The sizes of the objects that are there."""
+    """The sizes of the objects that exist."""
     if len(paths) > _FEW:
         return {info.path: info.size_bytes for info in store.walk() if info.path in paths}
-    return _asked({path: ObjectPlace(store, path) for path in paths})
+    return _head_sizes({path: ObjectPlace(store, path) for path in paths})
 
 
-def _asked(places: Mapping[str, ObjectPlace]) -> dict[str, int]:
+def _head_sizes(places: Mapping[str, ObjectPlace]) -> dict[str, int]:
     with ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="deltaward-look") as pool:
         sizes = pool.map(_size, places.values())
         return {path: size for path, size in zip(places, sizes, strict=True) if size is not None}
@@ -107,11 +107,11 @@ def _size(place: ObjectPlace) -> int | None:
         return None
 
 
-def _require_unneeded(named: NamedFiles, source: Snapshot, gone: set[str]) -> None:
-    needed = sorted(gone & named.live_paths(source))
+def _require_unneeded(referenced: ReferencedFiles, source: Snapshot, missing: set[str]) -> None:
+    needed = sorted(missing & referenced.live_paths(source))
     if needed:
         raise MissingDataFileError(
             f"The file {needed[0]!r} of {source.store.uri} is missing.",
-            cause=f"Version {source.version} has it, and the store does not.",
-            fix="Restore the file, or the source to a version without it, and clone again.",
+            cause=f"Version {source.version} refers to the file, but the store does not have it.",
+            fix="Recover the file, or restore the source to a version without it. Then clone again.",
         )

@@ -1,4 +1,4 @@
-"""Whether copies have the bytes of what they were made of."""
+"""Comparison of copied objects with their sources, byte for byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 8 << 20
 
 
 def compare_file(task: JsonObject) -> JsonObject:
-    """Read an object and its copy, in bounded memory. Two reads.
+    """Compare an object with its copy. Two reads, in bounded memory.
 
     Args:
         task: `{source_uri, path, allowed_root_uris, target_uri, to}`.
@@ -28,18 +28,18 @@ def compare_file(task: JsonObject) -> JsonObject:
         `{}`.
 
     Raises:
-        MissingDataFileError: one of the two is gone.
-        CloneError: they differ.
+        MissingDataFileError: one of the two is missing.
+        CloneError: the object and its copy differ.
     """
     access = DataAccess(allowed_roots=tuple(task_store(uri) for uri in task["allowed_root_uris"]))
     with access.open(task_store(task["source_uri"]), task["path"]) as reader:
         expected = _digest(reader)
     with TABLE_ONLY.open(task_store(task["target_uri"]), task["to"]) as reader:
-        found = _digest(reader)
-    if found != expected:
+        actual = _digest(reader)
+    if actual != expected:
         raise CloneError(
-            f"The copy {task['to']!r} is not what the file {task['path']!r} is.",
-            cause="The two have other bytes.",
+            f"The copy {task['to']!r} differs from the file {task['path']!r}.",
+            cause="The two files have different bytes.",
             fix="Delete the copy and clone again.",
         )
     return {}
@@ -48,7 +48,7 @@ def compare_file(task: JsonObject) -> JsonObject:
 def compare_files(
     copies: Sequence[Copy], *, target: LogStore, allowed_roots: Sequence[LogStore], executor: Executor
 ) -> None:
-    """Compare all of them, several side by side. Raises as `compare_file`."""
+    """Compare all copies, several at a time. Raises the errors of `compare_file`."""
     sources = {copy.source.store.uri: copy.source.store for copy in copies}
     sources |= {root.uri: root for root in allowed_roots}
     tasks = [
@@ -69,7 +69,7 @@ def compare_files(
 
 
 def _digest(reader: pa.NativeFile) -> bytes:
-    found = hashlib.blake2b(digest_size=32)
+    digest = hashlib.blake2b(digest_size=32)
     while chunk := reader.read(_CHUNK_BYTES):
-        found.update(chunk)
-    return found.digest()
+        digest.update(chunk)
+    return digest.digest()

@@ -1,7 +1,7 @@
-"""Which files of the source's log are the history that a clone keeps.
+"""The files of the source's log that a clone with history copies.
 
-They begin with commit 0, or with the checkpoint of a version of which all later commits are there
-(PROTOCOL.md, "Delta Log Entries", "Checkpoints"; a log that was cleaned up starts at a checkpoint).
+They begin with commit 0, or with a checkpoint after which every commit exists (PROTOCOL.md, "Delta Log
+Entries", "Checkpoints"; a log that was cleaned up starts at a checkpoint).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from delta_core.storage.log_store import ObjectInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLog:
-    """Files of the source's log.
+    """The files of the source's log to copy.
 
     Attributes:
-        first_version: where it can be read from; of a clone that goes on, the first version that is new.
-        version: the last one.
-        is_whole: False where it goes on from what the clone has.
+        first_version: the oldest readable version; for an existing clone, its newest version.
+        version: the last version.
+        is_whole: False when the clone exists already and only later versions are copied.
         commits: ascending, without a gap; the first may be `first_version` + 1, after its checkpoint.
-        checkpoints: of those versions, ascending.
-        compactions: of those versions, ascending by the last version of each.
-        checksums: of those versions.
+        checkpoints: the checkpoints of those versions, ascending.
+        compactions: the log compactions of those versions, ascending by the last version of each.
+        checksums: the checksums of those versions.
     """
 
     first_version: int
@@ -38,24 +38,24 @@ class KeptLog:
 
     @property
     def starts_at_checkpoint(self) -> bool:
-        """Whether the first version is read from a checkpoint, not from commit 0."""
+        """Whether the first version is read from a checkpoint and not from commit 0."""
         return self.is_whole and self.first_version > 0
 
 
 def whole_log(listing: LogListing, *, version: int, from_version: int | None, uri: str) -> KeptLog:
-    """The log from its oldest readable version on, or from a named one.
+    """The log from its oldest readable version, or from a given version, to the last version.
 
-    Where the named version has no checkpoint the log begins at the newest one before it.
+    When the given version has no checkpoint, the log begins at the newest checkpoint before it.
 
     Args:
-        listing: of the source's whole log.
+        listing: the listing of the source's log.
         version: the last version.
-        from_version: a version that is to be readable; None for all that are.
-        uri: the source's, for messages.
+        from_version: a version that must be readable; None for every readable version.
+        uri: the source's URI, for messages.
 
     Raises:
-        VersionNotFoundError: the named version cannot be read any more, or lies behind the last.
-        LogGapError: no version up to the last one can be read from the listing.
+        VersionNotFoundError: `from_version` is no longer readable, or later than the last version.
+        LogGapError: the listing has no start from which the last version can be read.
     """
     numbers = [commit.version for commit in listing.commits if commit.version <= version]
     unbroken = version + 1
@@ -66,33 +66,33 @@ def whole_log(listing: LogListing, *, version: int, from_version: int | None, ur
         starts.add(0)
     if not starts:
         raise LogGapError(
-            f"The log of {uri!r} cannot be read up to version {version} from any of its checkpoints.",
-            cause="A commit or a checkpoint went since the version was opened, or a commit is missing.",
-            fix="Clone again; if that does not help, restore the file from a backup.",
+            f"The log of {uri!r} has no checkpoint from which version {version} can be read.",
+            cause="A commit is missing, or a log clean-up deleted files after the version was opened.",
+            fix="Clone again. If the error remains, restore the missing file from a backup.",
         )
     if from_version is not None and not min(starts) <= from_version <= version:
         raise VersionNotFoundError(
-            f"The history of {uri!r} cannot be kept from version {from_version} on.",
-            cause=f"It can be read from version {min(starts)} to {version}.",
-            fix="Name a version in that range, or none.",
+            f"The history of {uri!r} cannot be cloned from version {from_version} on.",
+            cause=f"The log can be read from version {min(starts)} to version {version}.",
+            fix="Pass a history_from in that range, or leave it out.",
         )
     first = min(starts) if from_version is None else max(one for one in starts if one <= from_version)
     return _cut(listing, first, version, is_whole=True)
 
 
 def later_log(listing: LogListing, *, after: int, version: int, uri: str) -> KeptLog:
-    """What is new since the clone's newest version, which belongs to it: its checkpoint may be missing.
+    """The log after the clone's newest version, and the files of that version that the clone may lack.
 
     Raises:
-        CloneError: commits that the clone does not have are gone from the source's log.
+        CloneError: the source's log no longer has a commit that the clone lacks.
     """
     kept = _cut(listing, after, version, is_whole=False)
     expected = list(range(after + 1, version + 1))
     if [commit.version for commit in kept.commits if commit.version > after] != expected:
         raise CloneError(
-            f"The clone, at version {after}, cannot go on with the history of {uri}.",
+            f"The clone at version {after} cannot be continued with the history of {uri}.",
             cause=f"The source's log no longer has every commit from version {after + 1} to {version}.",
-            fix="Clone to another place.",
+            fix="Clone to another location.",
         )
     return kept
 

@@ -1,4 +1,4 @@
-"""Every object that the kept versions name: data files, change data, deletion vectors; removed ones, too."""
+"""The data, change data and deletion vector files that the kept versions refer to, removed ones included."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from delta_core.actions import Metadata, Protocol
 from delta_core.actions.json_codec import metadata_from_json, protocol_from_json
 from delta_core.log.commit_reader import read_commits
 from delta_core.maintenance.clone.history.kept_log import KeptLog
-from delta_core.maintenance.clone.history.names import FILE_ACTIONS, NamedFile, Names
+from delta_core.maintenance.clone.history.names import FILE_ACTIONS, MappedFile, PathMapping
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import ObjectPlace
 from delta_core.storage.log_store import LogStore
@@ -23,37 +23,37 @@ _V2_CHECKPOINTS = "v2Checkpoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedObject:
-    """Where an object is, and the size that the log gives; None where no action says it."""
+class ReferencedObject:
+    """The place of an object, and the size that the log records; None when no action records it."""
 
     place: ObjectPlace
     size_bytes: int | None
 
 
 @dataclass(slots=True, kw_only=True)
-class NamedFiles:
-    """What the kept versions name, and whether all of them can be copied.
+class ReferencedFiles:
+    """Collects the objects that the kept versions refer to, and checks that all versions can be cloned.
 
     Attributes:
-        names: the words of the clone's log.
-        objects: by their paths in the clone's store.
-        protocol, metadata: of the version that was looked at last.
-        may_have_sidecars: whether a checkpoint with the name of a classic one may have sidecars.
+        path_mapping: maps paths of the source to paths of the clone.
+        objects: the objects, by their paths in the clone's store.
+        protocol, metadata: the table definition of the version that was read last.
+        may_have_sidecars: whether a checkpoint with a classic file name may have sidecars.
     """
 
-    names: Names
-    objects: dict[str, NamedObject] = field(default_factory=dict)
+    path_mapping: PathMapping
+    objects: dict[str, ReferencedObject] = field(default_factory=dict)
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     may_have_sidecars: bool = False
 
     def begin(self, first: Snapshot, *, with_files: bool) -> None:
-        """Look at the version that the log starts with; `with_files`: at its files and tombstones.
+        """Read the version that the log starts with; `with_files` includes its live files and tombstones.
 
         Raises:
-            UnsupportedTableFeatureError: it needs something that cannot be cloned.
-            CorruptLogError: it cannot be read.
-            PathEscapeError: it names a file outside of the source and of the roots that are allowed.
+            UnsupportedTableFeatureError: the version requires a feature that cannot be cloned.
+            CorruptLogError: the version cannot be read.
+            PathEscapeError: the version refers to a file outside the source and the allowed roots.
         """
         self.protocol, self.metadata = first.protocol, first.metadata
         self._require_support()
@@ -65,53 +65,53 @@ class NamedFiles:
         self._rows(first.tombstones(since_ms=0).select(_COLUMNS).to_pylist())
 
     def follow(self, store: LogStore, kept: KeptLog) -> None:
-        """Look at the commits. One request for each, several side by side.
+        """Read the commits. One request for each, several at a time.
 
         Raises:
-            UnsupportedTableFeatureError: a version needs something that cannot be cloned.
+            UnsupportedTableFeatureError: a version requires a feature that cannot be cloned.
             CorruptLogError: a commit is damaged.
-            ObjectNotFoundError: a commit is gone.
-            PathEscapeError: one names a file outside of the source and of the roots that are allowed.
+            ObjectNotFoundError: a commit is missing.
+            PathEscapeError: a commit refers to a file outside the source and the allowed roots.
         """
         for start in range(0, len(kept.commits), _COMMITS_AT_ONCE):
             for commit in read_commits(store, kept.commits[start : start + _COMMITS_AT_ONCE]):
-                declared = False
+                is_redefined = False
                 for _, kind, fields in commit.actions():
                     if kind == "protocol":
-                        self.protocol, declared = protocol_from_json(fields), True
+                        self.protocol, is_redefined = protocol_from_json(fields), True
                     elif kind == "metaData":
-                        self.metadata, declared = metadata_from_json(fields), True
+                        self.metadata, is_redefined = metadata_from_json(fields), True
                     elif kind in FILE_ACTIONS:
-                        self._name(kind, fields)
-                if declared:
+                        self._add(kind, fields)
+                if is_redefined:
                     self._require_support()
 
     def live_paths(self, snapshot: Snapshot) -> set[str]:
-        """The paths in the clone of what a version needs to be read."""
-        found: set[str] = set()
+        """The paths, in the clone, of the objects that a read of the version needs."""
+        paths: set[str] = set()
         for batch in snapshot.files.batches(["path", "deletion_vector"]):
             for row in batch.to_pylist():
-                found.update(path for path, _ in self._named("add", _as_json(row)))
-        return found
+                paths.update(path for path, _ in self._objects_of("add", _as_json(row)))
+        return paths
 
     def _rows(self, rows: list[dict[str, Any]]) -> None:
         for row in rows:
-            self._name("add", _as_json(row))
+            self._add("add", _as_json(row))
 
-    def _name(self, kind: str, fields: Mapping[str, Any]) -> None:
-        for path, found in self._named(kind, fields):
+    def _add(self, kind: str, fields: Mapping[str, Any]) -> None:
+        for path, item in self._objects_of(kind, fields):
             known = self.objects.get(path)
             if known is None or known.size_bytes is None:
-                self.objects[path] = found
+                self.objects[path] = item
 
-    def _named(self, kind: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, NamedObject]]:
-        file = self.names.of_file(fields["path"], kind=kind)
+    def _objects_of(self, kind: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, ReferencedObject]]:
+        file = self.path_mapping.of_file(fields["path"], kind=kind)
         yield _object(file, fields.get("size"))
         dv = fields.get("deletionVector")
-        named = None if dv is None else self.names.of_deletion_vector(dv)
-        if named is not None:
-            # The size in a descriptor is that of one vector, and a file may hold several.
-            yield _object(named, None)
+        dv_file = None if dv is None else self.path_mapping.of_deletion_vector(dv)
+        if dv_file is not None:
+            # The descriptor has the size of one deletion vector; the file may hold several.
+            yield _object(dv_file, None)
 
     def _require_support(self) -> None:
         if self.protocol is None or self.metadata is None:
@@ -126,8 +126,8 @@ class NamedFiles:
         )
 
 
-def _object(file: NamedFile, size_bytes: int | None) -> tuple[str, NamedObject]:
-    return file.path, NamedObject(place=file.place, size_bytes=size_bytes)
+def _object(file: MappedFile, size_bytes: int | None) -> tuple[str, ReferencedObject]:
+    return file.path, ReferencedObject(place=file.place, size_bytes=size_bytes)
 
 
 def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:

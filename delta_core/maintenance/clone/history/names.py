@@ -1,9 +1,9 @@
-"""The names of the source's files in a clone that keeps its log.
+"""The paths of the source's files in a clone that keeps the source's log.
 
-What lies below the source's root keeps its path, so the log's words about it stay true. A file of another
-table, which the log of a shallow clone names by an absolute path, gets a name that is worked out from where
-it is: whoever clones again, or goes on after a crash, gets the same one. A vector that is named by an
-absolute path gets a name in the same way (PROTOCOL.md, "Add File and Remove File", "Deletion Vectors").
+A file below the source's root keeps its relative path, so relative paths in the log stay valid. A file of
+another table, which the log of a shallow clone refers to by an absolute path, gets a name that is derived
+from its location, so that a repeated or continued clone uses the same name. A deletion vector file with an
+absolute path gets its name in the same way (PROTOCOL.md, "Add File and Remove File", "Deletion Vectors").
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _CHANGES = "_change_data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedFile:
-    """An object that the log names.
+class MappedFile:
+    """An object that the log refers to.
 
     Attributes:
-        place: where it is.
-        path: where it goes in the clone's store, decoded.
-        raw: how the clone's log names it; None where it does so as the source's.
+        place: the object in the source.
+        path: its decoded path in the clone's store.
+        raw: its path in the clone's log; None when it equals the path in the source's log.
     """
 
     place: ObjectPlace
@@ -45,40 +45,40 @@ class NamedFile:
 
 
 @dataclass(slots=True, kw_only=True)
-class Names:
-    """From the words of the source's log to the clone's.
+class PathMapping:
+    """Maps paths in the source's log to paths in the clone's log.
 
     Attributes:
         source: the source's store.
-        access: where absolute paths may lead.
-        any_other: whether any name that was asked for is another one in the clone.
+        access: the roots that absolute paths may lead to.
+        any_changed: whether any path mapped so far differs between the two logs.
     """
 
     source: LogStore
     access: DataAccess
-    any_other: bool = field(default=False, init=False)
+    any_changed: bool = field(default=False, init=False)
 
-    def of_file(self, raw: str, *, kind: str = "add") -> NamedFile:
-        """What a path names. Raises PathEscapeError: neither in the source nor where it is allowed."""
+    def of_file(self, raw: str, *, kind: str = "add") -> MappedFile:
+        """The file at a path of the log. Raises PathEscapeError outside the source and the allowed roots."""
         place = self.access.locate(raw, store=self.source)
         if uri_scheme(raw) is None and not raw.startswith("/"):
-            return NamedFile(place=place, path=place.path, raw=None)
-        self.any_other = True
+            return MappedFile(place=place, path=place.path, raw=None)
+        self.any_changed = True
         if place.store.uri == self.source.uri:
-            return NamedFile(place=place, path=place.path, raw=encode_data_path(place.path))
+            return MappedFile(place=place, path=place.path, raw=encode_data_path(place.path))
         name = posixpath.basename(place.path)
         dot = name.find(".", 1)
-        path = f"part-{_number(place)}{name[dot:] if dot > 0 else ''}"
+        path = f"part-{_file_id(place)}{name[dot:] if dot > 0 else ''}"
         if kind == "cdc":
             path = f"{_CHANGES}/{path}"
-        return NamedFile(place=place, path=path, raw=encode_data_path(path))
+        return MappedFile(place=place, path=path, raw=encode_data_path(path))
 
-    def of_deletion_vector(self, fields: Mapping[str, Any]) -> NamedFile | None:
-        """The file of a deletion vector; `raw` goes with the storage type `u`. None for an inline vector.
+    def of_deletion_vector(self, fields: Mapping[str, Any]) -> MappedFile | None:
+        """The file of a deletion vector; `raw` has storage type `u`. None for an inline deletion vector.
 
         Raises:
-            PathEscapeError: neither in the source nor where it is allowed.
-            CorruptLogError: it has no valid name.
+            PathEscapeError: the file is neither in the source nor below an allowed root.
+            CorruptLogError: the descriptor has no valid file name.
         """
         if fields["storageType"] == "i":
             return None
@@ -91,17 +91,17 @@ class Names:
         )
         place = deletion_vector_place(dv, source=self.source, access=self.access)
         if dv.storage_type != "p":
-            return NamedFile(place=place, path=place.path, raw=None)
-        self.any_other = True
-        number = _number(place)
-        return NamedFile(place=place, path=f"deletion_vector_{number}.bin", raw=z85.encode(number.bytes))
+            return MappedFile(place=place, path=place.path, raw=None)
+        self.any_changed = True
+        file_id = _file_id(place)
+        return MappedFile(place=place, path=f"deletion_vector_{file_id}.bin", raw=z85.encode(file_id.bytes))
 
     def translated(self, data: bytes, *, sidecar_bytes: Mapping[str, int] | None = None) -> bytes:
-        """Lines of actions in the clone's words; a line that says the same there stays as it is.
+        """Lines of actions with the clone's paths. A line without changed paths stays byte for byte equal.
 
         Args:
-            data: a commit, a log compaction, or a checkpoint that is written like one; it was checked before.
-            sidecar_bytes: the sizes that sidecars have in the clone, by name.
+            data: a commit, a log compaction, or a JSON checkpoint; the caller has validated it.
+            sidecar_bytes: the sizes of the clone's sidecars, by file name.
         """
         lines = []
         any_changed = False
@@ -125,12 +125,12 @@ class Names:
         if file.raw is not None:
             fields["path"] = file.raw
         dv = fields.get("deletionVector")
-        named = None if dv is None else self.of_deletion_vector(dv)
-        if dv is None or named is None or named.raw is None:
+        referenced = None if dv is None else self.of_deletion_vector(dv)
+        if dv is None or referenced is None or referenced.raw is None:
             return file.raw is not None
-        dv.update(storageType="u", pathOrInlineDv=named.raw)
+        dv.update(storageType="u", pathOrInlineDv=referenced.raw)
         return True
 
 
-def _number(place: ObjectPlace) -> uuid.UUID:
+def _file_id(place: ObjectPlace) -> uuid.UUID:
     return uuid.uuid5(uuid.NAMESPACE_URL, f"{place.store.uri}/{ascii_data_path(place.path)}")

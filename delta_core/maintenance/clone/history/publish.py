@@ -1,4 +1,4 @@
-"""Publishing a staged log, file after file: what can be seen is a version of the source at every moment."""
+"""Publishing a staged log file by file. At every moment readers see a version of the source, or no table."""
 
 from __future__ import annotations
 
@@ -29,22 +29,24 @@ _CHUNK_BYTES = 8 << 20
 def publish_log(
     files: Sequence[StagedFile], *, target: LogStore, is_new: bool, clock: Clock
 ) -> tuple[int, bool]:
-    """Write the files in their order, commits only where there is none.
+    """Write the files in the given order. An existing commit is never replaced.
 
-    A log that is published in part shows an older version of the source; publishing it once more goes on.
-    Requests: one for each commit, two for any other file, and one for its time where the store takes one.
+    A log that is published in part shows an older version of the source; a second call publishes the rest.
+    Requests: one for each commit, two for each other file, and one for each modification time if the store
+    accepts modification times.
 
     Args:
         files: in the order of `LogStaging.stage`.
         target: the clone's store.
-        is_new: whether there was no log. Then a file that is no commit replaces what a crash left behind.
-        clock: paces attempts.
+        is_new: whether the clone had no log. Then files other than commits replace those that an interrupted
+            clone left.
+        clock: pauses between attempts.
 
     Returns:
-        How many commits are new, and whether the store took the times.
+        How many commits are new, and whether the store accepted the modification times.
 
     Raises:
-        CloneDivergedError: somebody else has written a version to the clone.
+        CloneDivergedError: another writer has written a version to the clone.
         StorageError: the store fails.
     """
     new_commits = 0
@@ -60,11 +62,11 @@ def publish_log(
 
 
 def publish_commit(target: LogStore, path: str, data: bytes, *, clock: Clock) -> bool:
-    """Create a commit, unless it is there with these bytes already; whether it was created now.
+    """Create a commit, unless it exists with the same bytes; returns whether this call created it.
 
     Raises:
-        CloneDivergedError: the version is another writer's.
-        StorageError: it was not written, or that cannot be told.
+        CloneDivergedError: another writer has written the version.
+        StorageError: the commit was not written, or the store did not confirm the write.
     """
     pauses = iter(_PAUSES_SECONDS)
     while True:
@@ -72,12 +74,12 @@ def publish_commit(target: LogStore, path: str, data: bytes, *, clock: Clock) ->
             target.put_if_absent(path, data)
             return True
         except (ObjectExistsError, AmbiguousWriteError) as error:
-            # A store that lost an answer, or saw two writers at once, may say so though nothing is there.
-            found = _found(target, path)
-            if found == data:
+            # A store may report this although no object exists: after a lost response, or for two writers.
+            existing = _content(target, path)
+            if existing == data:
                 target.persist([path])
                 return False
-            if found is not None:
+            if existing is not None:
                 raise diverged(target, path) from error
             pause_seconds = next(pauses, None)
             if pause_seconds is None:
@@ -90,9 +92,9 @@ def publish_commit(target: LogStore, path: str, data: bytes, *, clock: Clock) ->
 
 
 def point_hint(target: LogStore, hint: LastCheckpoint | None) -> None:
-    """Let the hint name a checkpoint that was published, unless it names a later one. Two requests.
+    """Make `_last_checkpoint` name a published checkpoint, unless it names a later one. Two requests.
 
-    One that cannot be written is a DeltaWarning: the hint is no part of the table.
+    A failed write is only a DeltaWarning, since readers do not need the hint.
     """
     if hint is None:
         return
@@ -101,17 +103,15 @@ def point_hint(target: LogStore, hint: LastCheckpoint | None) -> None:
         if present is None or present.version < hint.version:
             write_last_checkpoint(target, hint)
     except StorageError as error:
-        warnings.warn(
-            f"The hint to the newest checkpoint was not written: {error}", DeltaWarning, stacklevel=2
-        )
+        warnings.warn(f"The file _last_checkpoint was not written: {error}", DeltaWarning, stacklevel=2)
 
 
 def diverged(target: LogStore, path: str) -> CloneDivergedError:
-    """The error of a clone that has a history of its own."""
+    """The error for a clone whose log differs from the source's."""
     return CloneDivergedError(
-        f"The table at {target.uri} is no clone with the source's history, or no longer.",
-        cause=f"Its {path!r} is not the source's, or the source no longer has it.",
-        fix="Clone to another place.",
+        f"The log of the table at {target.uri} differs from the source's log.",
+        cause=f"The file {path!r} differs from the source's, or the source no longer has it.",
+        fix="Clone to another location.",
     )
 
 
@@ -140,7 +140,7 @@ def _copy(reader: pa.NativeFile, writer: pa.NativeFile) -> None:
         writer.write(chunk)
 
 
-def _found(target: LogStore, path: str) -> bytes | None:
+def _content(target: LogStore, path: str) -> bytes | None:
     try:
         return target.read(path)
     except ObjectNotFoundError:

@@ -1,7 +1,7 @@
-"""The clone's log on this machine's disk, complete before the first file of it is published.
+"""Staging the clone's log on this machine's disk, completely, before its first file is published.
 
-What a clean-up of the source's log takes away meanwhile is found missing here, where nothing can be seen of
-the clone; publishing then needs the source no more.
+When a clean-up of the source's log deletes files meanwhile, staging fails before readers can see the clone.
+Publishing does not read the source.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from delta_core.log.listing import CheckpointFiles
 from delta_core.log.log_path import LogFileKind
 from delta_core.maintenance.clone.history.checkpoint_translation import translate_part
 from delta_core.maintenance.clone.history.kept_log import KeptLog
-from delta_core.maintenance.clone.history.names import Names
+from delta_core.maintenance.clone.history.names import PathMapping
 from delta_core.storage.log_store import LogStore, ObjectInfo, read_immutable
 
 _COMMITS_AT_ONCE = 64
@@ -35,11 +35,11 @@ class StagedFile:
     """A file of the log.
 
     Attributes:
-        path: where it goes.
-        content: where it waits.
-        modified_ms: when the source's was written; None for a sidecar, whose time no reader asks for and
-            by whose age a clean-up may take it before its checkpoint is there.
-        version: of a commit; None for any other file.
+        path: the file's path in the clone.
+        content: the staged file on this machine.
+        modified_ms: the modification time of the source's file. None for a sidecar: readers do not use its
+            time, and with an old time a clean-up might delete the sidecar before its checkpoint is published.
+        version: the version of a commit; None for any other file.
     """
 
     path: str
@@ -50,41 +50,41 @@ class StagedFile:
 
 @dataclass(slots=True, kw_only=True)
 class LogStaging:
-    """Puts the files of a log on disk.
+    """Writes the files of a log to a local directory.
 
     Attributes:
-        store: the source's.
-        kept: which files.
-        names: the words of the clone.
-        may_have_sidecars: whether a checkpoint with the name of a classic one may have some.
-        directory: an empty directory of this machine.
+        store: the source's store.
+        kept: the files to stage.
+        path_mapping: maps paths of the source to paths of the clone.
+        may_have_sidecars: whether a checkpoint with a classic file name may have sidecars.
+        directory: an empty directory on this machine.
     """
 
     store: LogStore
     kept: KeptLog
-    names: Names
+    path_mapping: PathMapping
     may_have_sidecars: bool
     directory: Path
     _count: int = field(default=0, init=False)
 
     def stage(self) -> list[StagedFile]:
-        """All files, in the order in which they may be published.
+        """Stage all files; returns them in the order in which they must be published.
 
-        At each place in that order what comes before is the log of one of the source's versions, or none:
-        sidecars come before the checkpoint that names them, a checkpoint and a compaction after the commits
-        that they stand for. Requests: one for each file, commits side by side.
+        Every prefix of that order is the log of one of the source's versions, or no log at all. Sidecars come
+        before their checkpoint. A checkpoint and a compaction come after the commits that they replace.
+        Requests: one for each file, commits in parallel.
 
         Raises:
-            CloneOutdatedError: a commit, or the checkpoint that the log starts with, is gone.
-            CorruptLogError: the checkpoint that the log starts with is damaged, or a commit is.
+            CloneOutdatedError: a commit, or the checkpoint that the log starts with, is missing.
+            CorruptLogError: a commit, or the checkpoint that the log starts with, is damaged.
         """
         try:
             return list(self._in_order())
         except ObjectNotFoundError as error:
             raise CloneOutdatedError(
-                f"The history of {self.store.uri} was cleaned up while it was copied.",
+                f"The log of {self.store.uri} was cleaned up while it was copied.",
                 cause=str(error),
-                fix="Clone again: what is left of the history is copied then.",
+                fix="Clone again. The clone then has the remaining history.",
             ) from error
 
     def _in_order(self) -> Iterator[StagedFile]:
@@ -98,7 +98,7 @@ class LogStaging:
             files = self.kept.commits[start : start + _COMMITS_AT_ONCE]
             for file, commit in zip(files, read_commits(self.store, files), strict=True):
                 content = self._content()
-                content.write_bytes(self.names.translated(commit.data))
+                content.write_bytes(self.path_mapping.translated(commit.data))
                 yield StagedFile(
                     path=file.info.path,
                     content=content,
@@ -108,22 +108,22 @@ class LogStaging:
                 yield from self._others(after.pop(file.version, []))
 
     def _first_checkpoint(self) -> Iterator[StagedFile]:
-        """Those of the first version that can be copied, of which there must be one."""
+        """The checkpoints of the first version that can be copied. At least one must be."""
         problem: Exception | None = None
-        found: list[StagedFile] = []
+        staged: list[StagedFile] = []
         for files in self.kept.checkpoints:
             if files.version != self.kept.first_version:
                 continue
             try:
-                found += self._checkpoint(files)
+                staged += self._checkpoint(files)
             except (ObjectNotFoundError, CorruptLogError) as error:
                 problem = error
-        if problem is not None and not found:
+        if problem is not None and not staged:
             raise problem
-        yield from found
+        yield from staged
 
     def _others_by_version(self) -> dict[int, list[Callable[[], list[StagedFile]]]]:
-        """What follows each version's commit."""
+        """For each version, functions that stage the files which follow its commit."""
         after: dict[int, list[Callable[[], list[StagedFile]]]] = {}
         for files in self.kept.checkpoints:
             if not (self.kept.starts_at_checkpoint and files.version == self.kept.first_version):
@@ -139,7 +139,7 @@ class LogStaging:
             try:
                 yield from stage()
             except (ObjectNotFoundError, CorruptLogError):
-                continue  # a shortcut, without which the commits say the same
+                continue  # The file is optional: the commits contain the same state.
 
     def _checkpoint(self, files: CheckpointFiles) -> list[StagedFile]:
         sidecars: list[StagedFile] = []
@@ -165,11 +165,13 @@ class LogStaging:
         with self.store.open_input(info.path) as reader, pa.OSFile(str(content), "wb") as writer:
             if reader.size() != info.size_bytes:
                 raise damaged_checkpoint(
-                    info.path, f"it has {reader.size()} bytes, and was listed with {info.size_bytes}"
+                    info.path, f"it has {reader.size()} bytes, but was listed with {info.size_bytes}"
                 )
-            if self.names.any_other:
+            if self.path_mapping.any_changed:
                 try:
-                    translate_part(reader, writer, names=self.names, sidecar_bytes=sidecar_bytes)
+                    translate_part(
+                        reader, writer, path_mapping=self.path_mapping, sidecar_bytes=sidecar_bytes
+                    )
                 except (OSError, pa.ArrowException) as error:
                     raise damaged_checkpoint(info.path, str(error)) from error
             else:
@@ -180,19 +182,19 @@ class LogStaging:
     def _lines(self, info: ObjectInfo, sidecar_bytes: dict[str, int] | None = None) -> StagedFile:
         content = self._content()
         data = read_lines(self.store, info)
-        if self.names.any_other:
-            data = self.names.translated(data, sidecar_bytes=sidecar_bytes)
+        if self.path_mapping.any_changed:
+            data = self.path_mapping.translated(data, sidecar_bytes=sidecar_bytes)
         content.write_bytes(data)
         return StagedFile(path=info.path, content=content, modified_ms=info.modified_ms)
 
     def _checksum(self, info: ObjectInfo) -> list[StagedFile]:
         data = read_immutable(self.store, info.path)
-        if self.names.any_other:
+        if self.path_mapping.any_changed:
             try:
                 fields = orjson.loads(data)
             except orjson.JSONDecodeError:
                 return []
-            fields.pop("allFiles", None)  # which it need not list, and not in the source's words
+            fields.pop("allFiles", None)  # This field is optional, and has the source's paths.
             data = orjson.dumps(fields)
         content = self._content()
         content.write_bytes(data)
