@@ -16,9 +16,9 @@ from delta_core.boundary import public_class, refuse_pickle, typed_iterator
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
-from delta_core.schema.given import SchemaLike, coerce_schema
+from delta_core.schema.schema_arguments import SchemaLike, coerce_schema
 from delta_core.schema.table_schema import TableSchema
-from delta_core.snapshot.arguments import Instant, at_least, epoch_ms, name_list, version_or_time
+from delta_core.snapshot.argument_parsing import Instant, at_least, epoch_ms, name_list, version_or_time
 from delta_core.snapshot.commit_time import first_version_since
 from delta_core.snapshot.detail import table_detail
 from delta_core.snapshot.history import HistoryEntry, history
@@ -90,7 +90,7 @@ class DeltaTable:
         self._roots = tuple(os.fspath(root) for root in roots)
         self._store = open_store(table_uri, storage_options=storage_options, clock=clock)
         self._allowed_roots = open_allowed_roots(roots, storage_options=storage_options, clock=clock)
-        self._known_at_ms = clock.now_ms()
+        self._verified_at_ms = clock.now_ms()
         self._snapshot = Snapshot.load(self._store, version=version, timestamp_ms=timestamp_ms, clock=clock)
         self._pinned = version is not None or timestamp_ms is not None
 
@@ -174,9 +174,9 @@ class DeltaTable:
         return self._snapshot
 
     @property
-    def known_at_ms(self) -> int:
+    def verified_at_ms(self) -> int:
         """When the snapshot was last read as the newest version; 0 for a version opened by number or time."""
-        return 0 if self._pinned else self._known_at_ms
+        return 0 if self._pinned else self._verified_at_ms
 
     def version(self) -> int:
         """The version that the handle shows."""
@@ -227,7 +227,7 @@ class DeltaTable:
         """
         number, time_ms = version_or_time(version, timestamp_ms)
         self._snapshot = Snapshot.load(self._store, version=number, timestamp_ms=time_ms, clock=self._clock)
-        self._known_at_ms = self._snapshot.known_at_ms
+        self._verified_at_ms = self._snapshot.verified_at_ms
         self._pinned = number is not None or time_ms is not None
 
     def update_incremental(self) -> None:
@@ -263,7 +263,7 @@ class DeltaTable:
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Show a snapshot of this table that was the newest when it was read."""
-        self._known_at_ms = snapshot.known_at_ms
+        self._verified_at_ms = snapshot.verified_at_ms
         self._pinned = False
         self._snapshot = snapshot
 
@@ -504,7 +504,7 @@ class DeltaTable:
     def alter(self) -> FeatureAlterer:
         """Operations that change the table definition: `table.alter.add_columns(...)`."""
         return maintenance.FeatureAlterer(
-            self, number_rows=self.optimize.number_rows, allowed_roots=self._allowed_roots
+            self, assign_row_ids=self.optimize.assign_row_ids, allowed_roots=self._allowed_roots
         )
 
     def restore(

@@ -24,7 +24,7 @@ EXEMPT = ("docs/adr/",)
 
 WORDS: dict[str, str] = {
     r"texts": "strings",
-    r"(?:a|an|any|each|this|that|the|its|as|of|no|is) text(?!(?: |-)(?:file|editor|form))": "string, SQL text",
+    r"(?:a|an|any|each|this|that|the|its|as|of|no|is) text(?!(?: |-)(?:file|editor|form))": "string",
     r"(?<!deletion )(?<!deletion-)(?<!test )(?<!writer )vectors?": "deletion vector(s)",
     r"figures?": "metrics, numbers",
     r"whoever|whichever|whatever becomes": "the caller, the writer, a reader, any",

@@ -17,7 +17,7 @@ from delta_core.execution.executor import JsonObject, TaskFunction
 from delta_core.execution.limits import available_cpus
 from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
-from spark_jobs.spreading import one_row_per_partition
+from spark_jobs.partitioning import one_row_per_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

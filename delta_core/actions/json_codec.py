@@ -26,7 +26,7 @@ from delta_core.actions import (
     RemoveFile,
     SetTransaction,
 )
-from delta_core.actions.doubled_keys import duplicate_key
+from delta_core.actions.duplicate_keys import duplicate_key
 from delta_core.actions.validation import CHECKS, Fields, InvalidAction, dv_unique_id
 from delta_core.errors import CorruptLogError
 from delta_core.storage.uri import canonical_log_path

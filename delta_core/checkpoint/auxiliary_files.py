@@ -11,7 +11,7 @@ from enum import StrEnum
 from delta_core.checkpoint.log_compaction import compact_log
 from delta_core.checkpoint.version_checksum import write_version_checksum
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.table_properties import TableProperty, parse_whole
+from delta_core.table_features.table_properties import TableProperty, parse_integer
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ VERSION_CHECKSUM = TableProperty(
 LOG_COMPACTION_INTERVAL: TableProperty[int | None] = TableProperty(
     key="deltaward.logCompactionInterval",
     default=None,
-    parse=parse_whole,
+    parse=parse_integer,
     validate=_at_least_two,
     accepted="a whole number from 2 on",
     help="Number of commits that one log compaction file combines. Unset writes no such files.",

@@ -12,16 +12,16 @@ from itertools import chain
 import pyarrow as pa
 
 from delta_core.actions.checkpoint_schema import action_rows
-from delta_core.checkpoint.create_only import created
-from delta_core.checkpoint.hint import point_hint_to
-from delta_core.checkpoint.preconditions import replaced_log_error, require_checksum_agreement
-from delta_core.checkpoint.read_back import (
+from delta_core.checkpoint.checkpoint_contents import (
     Contents,
     delete_if_unchanged,
     latest_version_without,
     read_contents,
 )
+from delta_core.checkpoint.create_if_absent import created
+from delta_core.checkpoint.preconditions import replaced_log_error, require_checksum_agreement
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
+from delta_core.checkpoint.update_last_checkpoint import point_hint_to
 from delta_core.errors import CorruptLogError, ObjectExistsError, ObjectNotFoundError, VerificationError
 from delta_core.log.last_checkpoint import LastCheckpoint
 from delta_core.log.listing import CheckpointFiles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from delta_core.checkpoint.protected_log import may_delete_log_before
+from delta_core.checkpoint.checkpoint_protection import may_delete_log_before
 from delta_core.checkpoint.sidecar_cleanup import unreferenced_sidecars
 from delta_core.clock import Clock
 from delta_core.errors import CorruptLogError

@@ -14,7 +14,7 @@ import orjson
 
 from delta_core.actions import Action
 from delta_core.actions.json_codec import action_to_json
-from delta_core.checkpoint.create_only import created
+from delta_core.checkpoint.create_if_absent import created
 from delta_core.checkpoint.preconditions import replaced_log_error
 from delta_core.errors import ConfigurationError, ObjectExistsError, VerificationError, VersionNotFoundError
 from delta_core.log.commit_reader import CommitData, read_commits

@@ -23,7 +23,7 @@ from delta_core.schema.types import DataType
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import writer_features
-from delta_core.table_features.stats_leaves import every_leaf, stats_leaves
+from delta_core.table_features.stats_leaves import all_leaves, stats_leaves
 
 Path = tuple[str, ...]
 Tree = dict[str, "pa.Array | Tree"]
@@ -52,7 +52,7 @@ class ParsedColumns:
         Clustering columns are always included, independent of the table's properties.
         """
         schema, mapping = snapshot.schema, snapshot.column_mapping
-        every = every_leaf(schema, snapshot.properties, partition_columns=snapshot.partition_columns)
+        every = all_leaves(schema, snapshot.properties, partition_columns=snapshot.partition_columns)
         collected = {
             leaf.path
             for leaf in stats_leaves(

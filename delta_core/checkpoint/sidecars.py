@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from delta_core.checkpoint.create_only import created_with_unique_name
+from delta_core.checkpoint.create_if_absent import created_with_unique_name
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
 from delta_core.errors import DeltaError
 from delta_core.log.log_path import sidecar_path

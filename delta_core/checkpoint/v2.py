@@ -16,18 +16,18 @@ import orjson
 
 from delta_core.actions.checkpoint_schema import MANIFEST_SCHEMA_FIELDS, json_rows
 from delta_core.actions.json_codec import action_to_json
-from delta_core.checkpoint.classic import CheckpointInfo, checkpoint_info
-from delta_core.checkpoint.create_only import NOTHING_WRITTEN, created, created_with_unique_name
-from delta_core.checkpoint.hint import point_hint_to
-from delta_core.checkpoint.preconditions import replaced_log_error, require_checksum_agreement
-from delta_core.checkpoint.read_back import (
+from delta_core.checkpoint.checkpoint_contents import (
     Contents,
     delete_if_unchanged,
     latest_version_without,
     read_contents,
 )
+from delta_core.checkpoint.classic import CheckpointInfo, checkpoint_info
+from delta_core.checkpoint.create_if_absent import NOTHING_WRITTEN, created, created_with_unique_name
+from delta_core.checkpoint.preconditions import replaced_log_error, require_checksum_agreement
 from delta_core.checkpoint.rows import CheckpointRows, write_parquet
 from delta_core.checkpoint.sidecars import Sidecar, delete_sidecars, write_sidecars
+from delta_core.checkpoint.update_last_checkpoint import point_hint_to
 from delta_core.errors import (
     CorruptLogError,
     ObjectExistsError,

@@ -9,9 +9,9 @@ from contextlib import ExitStack, suppress
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.conformance.check import Check, CheckResult, Context, Status
 from delta_core.conformance.checks import ACCESS, CHECKS, PRECONDITIONS
+from delta_core.conformance.environment import surroundings
 from delta_core.conformance.place import CleanUp, Place
 from delta_core.conformance.report import ConformanceReport
-from delta_core.conformance.surroundings import surroundings
 from delta_core.conformance.workers import worker_processes
 from delta_core.errors import ConfigurationError, DeltaError, StoreContractError, StorePermissionError
 

@@ -26,7 +26,7 @@ from delta_core.data.partitioning import Partition
 from delta_core.data.statistics_collector import StatisticsAccumulator
 from delta_core.data.stats_columns import StatsLeaf
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.stand_in import stand_in
+from delta_core.storage.replacement_methods import stand_in
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.parquet_format import ParquetFormat
 

@@ -23,7 +23,7 @@ from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConfigurationError
 from delta_core.schema.types import StructType
-from delta_core.snapshot.arguments import whole_bytes
+from delta_core.snapshot.argument_parsing import whole_bytes
 from delta_core.snapshot.commit_time import whole_number
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.parquet_format import page_version_of

@@ -35,7 +35,7 @@ class FileUpdate:
     add: AddFile | None
 
 
-def with_new_deletion_vector(
+def update_deletion_vector(
     file: AddFile,
     dv: DeletionVectorDescriptor,
     *,
@@ -98,7 +98,7 @@ def with_new_deletion_vector(
     )
 
 
-def without_rows(file: AddFile, *, deletion_timestamp_ms: int) -> FileUpdate:
+def remove_empty_file(file: AddFile, *, deletion_timestamp_ms: int) -> FileUpdate:
     """The actions for a live file that has no row left: a `remove` without an `add`."""
     return FileUpdate(remove=removed(file, deletion_timestamp_ms=deletion_timestamp_ms), add=None)
 

@@ -16,7 +16,7 @@ from delta_core.deletion_vectors.format import (
 )
 from delta_core.deletion_vectors.roaring import MalformedBitmap, Positions, decode_portable64
 from delta_core.errors import InvalidTableError
-from delta_core.storage.data_access import TABLE_ONLY, DataAccess, ObjectPlace
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess, ObjectLocation
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 
@@ -104,7 +104,7 @@ def deletion_vector_path(descriptor: DeletionVectorDescriptor, *, root_uri: str)
 
 def deletion_vector_place(
     descriptor: DeletionVectorDescriptor, *, store: LogStore, access: DataAccess
-) -> ObjectPlace | None:
+) -> ObjectLocation | None:
     """The location of a deletion vector's file; None if it is inline.
 
     Raises:
@@ -114,7 +114,7 @@ def deletion_vector_place(
     if descriptor.storage_type == "p":
         return access.locate(descriptor.path_or_inline_dv, store=store)
     path = deletion_vector_path(descriptor, root_uri=store.uri)
-    return None if path is None else ObjectPlace(store, path)
+    return None if path is None else ObjectLocation(store, path)
 
 
 def _max_bytes(cardinality: int, *, num_rows: int) -> int:

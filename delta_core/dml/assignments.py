@@ -30,7 +30,7 @@ from delta_core.expressions.parse import parse
 from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import find_column, resolve, type_of
 from delta_core.schema.arrow import type_to_arrow
-from delta_core.schema.column_paths import Path, is_related, shown
+from delta_core.schema.column_paths import Path, display_path, is_related
 from delta_core.schema.conversion import convert_array
 from delta_core.schema.enforcement import type_problems
 from delta_core.schema.types import (
@@ -85,7 +85,7 @@ class _Value:
             return convert_array(values, target) if nested else cast_value(values, target)
         except (ExpressionError, pa.ArrowInvalid) as error:
             raise ExpressionError(
-                f"A value of {to_spark_sql(self.expression)} cannot be assigned to {shown(self.path)}.",
+                f"A value of {to_spark_sql(self.expression)} does not fit {display_path(self.path)}.",
                 cause=str(error),
                 fix=f"Assign values that fit the type {self.data_type}, or exclude these rows by the "
                 "predicate.",
@@ -138,7 +138,7 @@ class Assignments:
             for other in self._values[:index]:
                 if is_related(value.path, other.path):
                     raise ConfigurationError(
-                        f"{shown(value.path)} and {shown(other.path)} are both assigned.",
+                        f"{display_path(value.path)} and {display_path(other.path)} are both assigned.",
                         cause="They are the same column, or one of them is a field of the other.",
                         fix="Assign each column once.",
                     )
@@ -188,7 +188,9 @@ class Assignments:
         if isinstance(value, Expression):
             expression = _stored(value, path, data_type, self._plan.schema)
             return _Value(path=path, data_type=data_type, expression=expression)
-        return _Value(path=path, data_type=data_type, constant=python_scalar(value, data_type, shown(path)))
+        return _Value(
+            path=path, data_type=data_type, constant=python_scalar(value, data_type, display_path(path))
+        )
 
     def _default(self, path: Path, data_type: DataType) -> pa.Scalar:
         if len(path) == 1 and path[0] in self._defaults.strings:
@@ -245,7 +247,7 @@ def _stored(expression: Expression, path: Path, target: DataType, schema: Struct
     if isinstance(resolved, Literal):
         if resolved.value is None:
             return Literal(None)
-        resolved = convert_literal(resolved, target, shown(path))
+        resolved = convert_literal(resolved, target, display_path(path))
         source = literal_type(resolved)
     else:
         source = type_of(resolved, schema)
@@ -255,7 +257,7 @@ def _stored(expression: Expression, path: Path, target: DataType, schema: Struct
         return resolved
     if not _may_store(source, target):
         raise ExpressionError(
-            f"{to_spark_sql(expression)} cannot be assigned to {shown(path)}.",
+            f"{to_spark_sql(expression)} cannot be assigned to {display_path(path)}.",
             cause=f"The expression has the type {source}, and the column has the type {target}.",
             fix="CAST the expression to the column's type.",
         )

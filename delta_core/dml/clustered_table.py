@@ -7,7 +7,7 @@ from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 
 
-def plan_of(snapshot: Snapshot) -> WritePlan:
+def write_plan_of(snapshot: Snapshot) -> WritePlan:
     """The write plan of a table. It includes statistics of the clustering columns.
 
     Raises:

@@ -90,7 +90,7 @@ def commit_new_files(
     target_file_size_bytes: int | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
-    known_at_ms: int | None = None,
+    verified_at_ms: int | None = None,
     owned: OwnedFiles | None = None,
     change: MetadataUpdate | None = None,
 ) -> Committed:
@@ -122,7 +122,7 @@ def commit_new_files(
         target_file_size_bytes: for files that `replace_where` rewrites; the table's size when None.
         observer: is called at each phase of the commit.
         clock: the source of time.
-        known_at_ms: when `snapshot` was last known to be the newest, or when a check last found no table.
+        verified_at_ms: when `snapshot` was last known to be the newest, or when a check last found no table.
             None means now, and that a commit which creates the table checks again.
         owned: the files that the caller has written for this commit; all of `adds` when None. It is required
             when `adds` contains a live file of the table.
@@ -184,7 +184,7 @@ def commit_new_files(
                 properties=properties,
                 observer=observer,
                 clock=clock,
-                known_at_ms=known_at_ms,
+                verified_at_ms=verified_at_ms,
                 isolation=IsolationLevel.SERIALIZABLE if reads_table else None,
             )
             if reads_table and snapshot is not None:
@@ -202,7 +202,7 @@ def commit_new_files(
         if snapshot is None and isinstance(result, Conflict) and not must_create and not reads_table:
             # Another writer created the table first. The same files may fit that table.
             snapshot, change = Snapshot.load(store, clock=clock), None
-            known_at_ms = None
+            verified_at_ms = None
             continue
         if isinstance(result, Committed):
             return result
@@ -226,7 +226,7 @@ def _begin(
     properties: CommitProperties,
     observer: TransactionObserver,
     clock: Clock,
-    known_at_ms: int | None,
+    verified_at_ms: int | None,
     isolation: IsolationLevel | None,
 ) -> Transaction:
     if snapshot is None:
@@ -238,7 +238,7 @@ def _begin(
             properties=properties,
             observer=observer,
             clock=clock,
-            known_at_ms=known_at_ms,
+            verified_at_ms=verified_at_ms,
         )
     return Transaction.begin(
         snapshot,
@@ -248,7 +248,7 @@ def _begin(
         properties=properties,
         observer=observer,
         clock=clock,
-        known_at_ms=known_at_ms,
+        verified_at_ms=verified_at_ms,
         isolation=isolation,
     )
 

@@ -24,7 +24,7 @@ from delta_core.deletion_vectors.roaring import Positions
 from delta_core.deletion_vectors.union import DeletionVectorUnion, unite
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.scan.partition_pruning import partition_mask, split_by_partition_columns
-from delta_core.scan.row_tracking import FileNumbers, RowTrackingReader
+from delta_core.scan.row_tracking import FileRowTracking, RowTrackingReader
 from delta_core.scan.scan import Scan, canonical_names
 from delta_core.schema.types import LONG, StructField
 from delta_core.snapshot.snapshot import Snapshot
@@ -166,7 +166,7 @@ class _PositionColumn(RowTrackingReader):
         return []
 
     def arrays(
-        self, read: Mapping[str, pa.Array], positions: Positions, numbers: FileNumbers, path: str
+        self, read: Mapping[str, pa.Array], positions: Positions, numbers: FileRowTracking, path: str
     ) -> dict[str, pa.Array]:
         return {self.columns[0]: pa.array(positions, pa.int64())}
 

@@ -28,7 +28,7 @@ from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
 from delta_core.data.row_pipeline import RowPipeline
 from delta_core.data.write_plan import WritePlan
 from delta_core.dml.attempts import Attempts
-from delta_core.dml.clustered_table import plan_of
+from delta_core.dml.clustered_table import write_plan_of
 from delta_core.dml.input_data import ArrowData, as_table
 from delta_core.dml.metadata_update import TableDefinition, plan_metadata_update
 from delta_core.dml.post_commit import commit_and_checkpoint
@@ -126,7 +126,7 @@ class GroupCommit:
                     fix="Pass a whole number above zero, or omit the argument.",
                 )
         self._store = _store_of(table_or_uri, storage_options, clock)
-        self._known_at_ms = clock.now_ms()
+        self._verified_at_ms = clock.now_ms()
         self._snapshot = Snapshot.load(self._store, clock=clock)
         self._snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS)
         self._max_appends, self._max_bytes = max_appends, max_bytes
@@ -234,12 +234,12 @@ class GroupCommit:
         return group
 
     def _commit(self, group: Sequence[_Append]) -> None:
-        if not 0 <= self._clock.now_ms() - self._known_at_ms <= HANDLE_MAX_AGE_MS:
+        if not 0 <= self._clock.now_ms() - self._verified_at_ms <= HANDLE_MAX_AGE_MS:
             self._refresh()
         attempts = Attempts(properties=self._properties, clock=self._clock)
         for _ in attempts:
             # Plan again for each attempt: another writer may have advanced an identity column.
-            plan = plan_of(self._snapshot)
+            plan = write_plan_of(self._snapshot)
             pipeline = RowPipeline(plan, now_us=self._clock.now_ms() * 1000)
             group, rows = self._checked(group, pipeline)
             if rows is None:
@@ -275,7 +275,7 @@ class GroupCommit:
                 return
             self._owned(adds).discard(result)
             if isinstance(result, Unknown):
-                self._known_at_ms = 0
+                self._verified_at_ms = 0
                 _resolve_unknown(
                     group,
                     problem=result.error.problem,
@@ -287,7 +287,7 @@ class GroupCommit:
                 return
             if not isinstance(result, Conflict) or result.rule == "attempts_exhausted":
                 # The next group refreshes the snapshot. A failed refresh here would hide this outcome.
-                self._known_at_ms = 0
+                self._verified_at_ms = 0
                 raise_for_result(result)
             self._refresh()
             if attempts.is_last:
@@ -297,14 +297,14 @@ class GroupCommit:
 
     def _update_snapshot(self, result: Committed) -> None:
         if result.snapshot is None:
-            self._known_at_ms = 0
+            self._verified_at_ms = 0
         else:
-            self._snapshot, self._known_at_ms = result.snapshot, result.snapshot.known_at_ms
+            self._snapshot, self._verified_at_ms = result.snapshot, result.snapshot.verified_at_ms
 
     def _refresh(self) -> None:
         # Set the time only after success: a failed refresh does not show that the old snapshot is current.
         self._snapshot = self._snapshot.refresh()
-        self._known_at_ms = self._snapshot.known_at_ms
+        self._verified_at_ms = self._snapshot.verified_at_ms
 
     def _checked(
         self, group: Sequence[_Append], pipeline: RowPipeline
@@ -401,7 +401,7 @@ class GroupCommit:
             },
             properties=properties,
             clock=self._clock,
-            known_at_ms=self._known_at_ms,
+            verified_at_ms=self._verified_at_ms,
         )
         change = plan_metadata_update(
             self._snapshot,

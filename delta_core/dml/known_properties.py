@@ -105,7 +105,7 @@ def refuse_unknown_properties(keys: Iterable[str]) -> None:
     )
 
 
-def require_own_values(properties: Mapping[str, str]) -> None:
+def require_valid_values(properties: Mapping[str, str]) -> None:
     """Refuse invalid values of properties that `TableProperties.validate` does not check.
 
     Such values of this library's properties would have no effect after each commit. Such values of other

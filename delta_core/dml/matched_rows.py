@@ -23,7 +23,7 @@ from delta_core.deletion_vectors.roaring import Positions
 from delta_core.dml.find_rows import FileMatch
 from delta_core.expressions.ast import Expression
 from delta_core.scan.record_batches import RowsOfFile
-from delta_core.scan.row_tracking import ROW_COMMIT_VERSION, ROW_ID, FileNumbers, RowTrackingReader
+from delta_core.scan.row_tracking import ROW_COMMIT_VERSION, ROW_ID, FileRowTracking, RowTrackingReader
 from delta_core.schema.arrow import field_to_arrow
 from delta_core.schema.types import LONG, StructField
 from delta_core.snapshot.snapshot import Snapshot
@@ -132,7 +132,7 @@ class MatchedRows:
         only: RowsOfFile | None = None,
     ) -> Iterator[tuple[RowBatch, Positions]]:
         location = self._access.locate(file.path, store=self._snapshot.store)
-        numbers = FileNumbers(
+        numbers = FileRowTracking(
             base_row_id=file.base_row_id, default_row_commit_version=file.default_row_commit_version
         )
         for batch in reader.read(
@@ -172,7 +172,7 @@ class _PositionsAndRowIds(RowTrackingReader):
         return [] if self._ids is None else self._ids.names_in_file(names)
 
     def arrays(
-        self, read: Mapping[str, pa.Array], positions: Positions, numbers: FileNumbers, path: str
+        self, read: Mapping[str, pa.Array], positions: Positions, numbers: FileRowTracking, path: str
     ) -> dict[str, pa.Array]:
         arrays = [pa.array(positions, pa.int64())]
         if self._ids is not None:

@@ -14,11 +14,11 @@ from delta_core.actions import Action, Metadata, Protocol
 from delta_core.data.constraints import table_constraints
 from delta_core.data.steps.identity import with_high_water_marks
 from delta_core.data.write_plan import WritePlan
-from delta_core.dml.known_properties import refuse_unknown_properties, require_own_values
+from delta_core.dml.known_properties import refuse_unknown_properties, require_valid_values
 from delta_core.errors import ConfigurationError, SchemaError, SchemaMismatchError
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
-from delta_core.schema.column_paths import shown
+from delta_core.schema.column_paths import display_path
 from delta_core.schema.column_types import merge_columns
 from delta_core.schema.column_uses import ColumnUse
 from delta_core.schema.enforcement import schema_problems
@@ -30,7 +30,7 @@ from delta_core.schema.mapping_check import check_mapping
 from delta_core.schema.mapping_modes import parse_mode
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
-from delta_core.schema.variant_parts import as_the_table_has_them
+from delta_core.schema.variant_structs import match_variants
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.automatic_properties import automatic_properties
@@ -169,7 +169,7 @@ def plan_metadata_update(
     if definition.overwrite_schema:
         return _replacement(snapshot, data_schema, definition)
     _check_partitioning(snapshot, definition)
-    data_schema = as_the_table_has_them(snapshot.schema, data_schema)
+    data_schema = match_variants(snapshot.schema, data_schema)
     columns = _columns_of(snapshot)
     if definition.merge_schema:
         columns = _merged(snapshot, columns, data_schema)
@@ -221,7 +221,7 @@ def _creation(data_schema: StructType, definition: TableDefinition, now_ms: int)
     TableProperties.of(configuration).validate()
     refuse_unsupported_definition(data_schema, configuration, request=request)
     refuse_unknown_properties(request.properties)
-    require_own_values(request.properties)
+    require_valid_values(request.properties)
     _check_generated_values(columns)
     require_stats_columns(columns)
     table_constraints(data_schema, configuration)
@@ -410,7 +410,9 @@ def _check_clustering(snapshot: Snapshot, definition: TableDefinition) -> None:
     if ClusteringColumns.choose(snapshot.schema, definition.cluster_by).columns == before:
         return
     current_names = [] if current is None else current.names(snapshot.schema)
-    given_names = [column if isinstance(column, str) else shown(column) for column in definition.cluster_by]
+    given_names = [
+        column if isinstance(column, str) else display_path(column) for column in definition.cluster_by
+    ]
     raise SchemaMismatchError(
         f"The table is clustered by {_listed(current_names)}, not by {_listed(given_names)}.",
         cause="A write does not change the clustering columns of an existing table.",
@@ -424,7 +426,7 @@ def _check_configuration(snapshot: Snapshot, definition: TableDefinition) -> Non
     current = snapshot.metadata.configuration
     request = ProtocolRequest.of(definition.configuration)
     differing = sorted(k for k, v in request.properties.items() if current.get(k) != v)
-    if not request.is_met_by(snapshot.protocol):
+    if not request.is_satisfied_by(snapshot.protocol):
         differing += sorted(set(definition.configuration) - set(request.properties))
     if differing:
         raise ConfigurationError(

@@ -18,7 +18,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan
 from delta_core.dml.change_files import Change, ChangeFileWriter, records_changes, write_inserts
-from delta_core.dml.clustered_table import plan_of
+from delta_core.dml.clustered_table import write_plan_of
 from delta_core.dml.find_rows import FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.errors import DeltaError
@@ -71,7 +71,7 @@ def plan_replacement(
     matching file, all matching files and the new files are read.
     """
     found = find_rows(snapshot, predicate)
-    table_plan = plan_of(snapshot)
+    table_plan = write_plan_of(snapshot)
     copies_rows = any(not match.is_whole for match in found.matches)
     writes_changes = copies_rows and records_changes(snapshot.protocol, snapshot.metadata)
     rewritten, deletes = _rewritten(

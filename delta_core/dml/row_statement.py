@@ -16,9 +16,9 @@ from delta_core.actions import AddCdcFile, AddFile, RemoveFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan
-from delta_core.deletion_vectors.file_update import removed, with_new_deletion_vector
+from delta_core.deletion_vectors.file_update import removed, update_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
-from delta_core.dml.clustered_table import plan_of
+from delta_core.dml.clustered_table import write_plan_of
 from delta_core.dml.find_rows import FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.post_commit import commit_and_checkpoint
@@ -117,7 +117,7 @@ class RowStatement:
     @property
     def plan(self) -> WritePlan:
         """The write plan of the table. Raises the errors of `WritePlan.of`."""
-        return plan_of(self.snapshot)
+        return write_plan_of(self.snapshot)
 
     @property
     def uses_deletion_vectors(self) -> bool:
@@ -279,7 +279,7 @@ class RowStatement:
             )
             owned = owned.with_deletion_vectors(dvs.descriptors)
             for (match, rows), dv in zip(partial, dvs.descriptors, strict=True):
-                update = with_new_deletion_vector(
+                update = update_deletion_vector(
                     match.file, dv, deletion_timestamp_ms=now_ms, num_records=rows.num_records
                 )
                 removes.append(update.remove)

@@ -24,7 +24,7 @@ from delta_core.dml.definition.change import applied_before
 from delta_core.dml.write import TableHandle
 from delta_core.errors import ConfigurationError
 from delta_core.schema.column_changes import Position
-from delta_core.schema.given import FieldLike, TypeLike, coerce_fields, coerce_type
+from delta_core.schema.schema_arguments import FieldLike, TypeLike, coerce_fields, coerce_type
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.enablement import property_strings
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
@@ -39,17 +39,17 @@ class TableAlterer:
     """
 
     def __init__(
-        self, table: TableHandle, *, number_rows: Callable[[CommitProperties], object] | None = None
+        self, table: TableHandle, *, assign_row_ids: Callable[[CommitProperties], object] | None = None
     ) -> None:
         """Prepare; no request.
 
         Args:
             table: the handle.
-            number_rows: assigns row ids to rows without ids, in separate commits. Without it row tracking can
-                be enabled only on tables whose rows all have ids.
+            assign_row_ids: assigns row ids to rows without ids, in separate commits. Without it row
+                tracking can be enabled only on tables whose rows all have ids.
         """
         self._table = table
-        self._number_rows = number_rows
+        self._number_rows = assign_row_ids
 
     def __reduce__(self) -> NoReturn:
         """Raises ConfigurationError, which states what to pass instead."""

@@ -27,11 +27,11 @@ from delta_core.errors import (
     TableNotFoundError,
 )
 from delta_core.schema.arrow import from_arrow
-from delta_core.snapshot.arguments import name_list
+from delta_core.snapshot.argument_parsing import name_list
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
-from delta_core.table_features.identity import differ_in_high_water_marks_alone
+from delta_core.table_features.identity import differ_only_in_high_water_marks
 from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
@@ -66,7 +66,7 @@ class TableHandle(Protocol):
         ...
 
     @property
-    def known_at_ms(self) -> int:
+    def verified_at_ms(self) -> int:
         """When the snapshot was last known to be the newest, in milliseconds since the epoch."""
         ...
 
@@ -152,7 +152,7 @@ def write_deltalake(
     """
     _check_arguments(mode, schema_mode, predicate, partition_overwrite_mode)
     properties = _with_key(commit_properties, txn)
-    handle, store, snapshot, known_at_ms = _open(table_or_uri, mode, storage_options, clock)
+    handle, store, snapshot, verified_at_ms = _open(table_or_uri, mode, storage_options, clock)
     if snapshot is not None:
         if mode == "ignore":
             return None
@@ -197,7 +197,7 @@ def write_deltalake(
         may_be_behind=handle is not None and mode == "append",
     )
     try:
-        committed = write.run(snapshot, known_at_ms)
+        committed = write.run(snapshot, verified_at_ms)
     except TableExistsError:
         if mode == "ignore":
             return None
@@ -227,7 +227,7 @@ class _Write:
     clock: Clock
     may_be_behind: bool
 
-    def run(self, snapshot: Snapshot | None, known_at_ms: int) -> Committed:
+    def run(self, snapshot: Snapshot | None, verified_at_ms: int) -> Committed:
         """Write and commit. Try again when another writer only advanced identity columns.
 
         The rows are then written again with new identity values. A stream can be read only once, so its
@@ -244,7 +244,7 @@ class _Write:
                 newer = snapshot.refresh()
                 if newer.version == snapshot.version:
                     raise
-                snapshot, known_at_ms = newer, newer.known_at_ms
+                snapshot, verified_at_ms = newer, newer.verified_at_ms
                 if (applied := self._applied(snapshot, attempt)) is not None:
                     return applied
                 change = self._planned(snapshot)
@@ -252,16 +252,18 @@ class _Write:
                 require_partitioned(change.partition_columns)
             written = self._written(change)
             try:
-                return self._committed(snapshot, known_at_ms, change, written, attempts.commit_properties())
+                return self._committed(
+                    snapshot, verified_at_ms, change, written, attempts.commit_properties()
+                )
             except MetadataChangedError as error:
                 if snapshot is None or not isinstance(self.rows, pa.Table):
                     raise
                 newer = snapshot.refresh()
-                if not differ_in_high_water_marks_alone(snapshot.schema, newer.schema):
+                if not differ_only_in_high_water_marks(snapshot.schema, newer.schema):
                     raise
                 if attempts.is_last:
                     raise attempts.given_up(error) from error
-                snapshot, known_at_ms = newer, newer.known_at_ms
+                snapshot, verified_at_ms = newer, newer.verified_at_ms
                 if (applied := self._applied(snapshot, attempt)) is not None:
                     return applied
         raise AssertionError("the last attempt returns or raises")
@@ -295,7 +297,7 @@ class _Write:
     def _committed(
         self,
         snapshot: Snapshot | None,
-        known_at_ms: int,
+        verified_at_ms: int,
         change: MetadataUpdate,
         written: WrittenRows,
         properties: CommitProperties,
@@ -320,7 +322,7 @@ class _Write:
             target_file_size_bytes=self.options.target_file_size_bytes,
             observer=self.observer,
             clock=self.clock,
-            known_at_ms=known_at_ms,
+            verified_at_ms=verified_at_ms,
             change=change.with_high_water_marks_of(written.high_water_marks),
         )
 
@@ -331,17 +333,17 @@ def _open(
     storage_options: Mapping[str, str] | None,
     clock: Clock,
 ) -> tuple[TableHandle | None, LogStore, Snapshot | None, int]:
-    known_at_ms = clock.now_ms()
+    verified_at_ms = clock.now_ms()
     if isinstance(table_or_uri, str | os.PathLike):
         store = open_store(table_or_uri, storage_options=storage_options, clock=clock)
-        return None, store, _latest(store, clock), known_at_ms
+        return None, store, _latest(store, clock), verified_at_ms
     handle = open_handle(table_or_uri, storage_options)
     # An append does not depend on the table's rows, so it can start from the version that the handle shows.
     # Other modes must replace the rows of the newest version.
     # After a clock was set back, the age of the version is not known.
-    if mode != "append" or not 0 <= known_at_ms - handle.known_at_ms <= HANDLE_MAX_AGE_MS:
+    if mode != "append" or not 0 <= verified_at_ms - handle.verified_at_ms <= HANDLE_MAX_AGE_MS:
         handle.update_incremental()
-    return handle, handle.store, handle.snapshot, handle.known_at_ms
+    return handle, handle.store, handle.snapshot, handle.verified_at_ms
 
 
 def open_handle(table: TableHandle, storage_options: Mapping[str, str] | None) -> TableHandle:
@@ -351,7 +353,7 @@ def open_handle(table: TableHandle, storage_options: Mapping[str, str] | None) -
         ConfigurationError: the argument is not an open table, or storage options are given. An open table
             already has a store with options.
     """
-    if not hasattr(table, "known_at_ms"):
+    if not hasattr(table, "verified_at_ms"):
         kind = type(table)
         raise ConfigurationError(
             f"A {kind.__name__} is not a Delta table.",

@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 
 from delta_core.expressions.ast import Literal
 from delta_core.expressions.literals import INTEGRAL_RANGES
-from delta_core.expressions.refusals import fail
+from delta_core.expressions.unsupported_sql import fail
 from delta_core.schema.types import LONG
 
 _LONGS = range(-INTEGRAL_RANGES[LONG], INTEGRAL_RANGES[LONG])

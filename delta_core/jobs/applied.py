@@ -9,8 +9,8 @@ from delta_core.actions.set_transaction import SetTransaction
 from delta_core.errors import DeltaError
 from delta_core.jobs.context import delivery_action, idempotency_action
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.transaction.applied_by import AppliedBy
-from delta_core.transaction.find_applied import find_applied
+from delta_core.transaction.applied_commit import AppliedCommit
+from delta_core.transaction.find_applied_commit import find_applied_commit
 from delta_core.transaction.idempotency import already_applied, superseded
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ def add_applied_by(result: JobResult, spec: JobSpec, context: JobContext) -> Job
     return replace(result, applied_by=_find_applied_by(spec, context))
 
 
-def _find_applied_by(spec: JobSpec, context: JobContext) -> AppliedBy | None:
+def _find_applied_by(spec: JobSpec, context: JobContext) -> AppliedCommit | None:
     store = context.require_store()
     try:
         # Another writer may have done the work after this job read its snapshot.
         latest = Snapshot.load(store, clock=context.clock)
         action = applied_action(spec, latest, context)
-        return None if action is None else find_applied(store, action)
+        return None if action is None else find_applied_commit(store, action)
     except DeltaError:
         return None

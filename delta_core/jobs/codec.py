@@ -15,7 +15,7 @@ from delta_core.jobs.job_result import JobErrorInfo, JobMetrics, JobResult, JobS
 from delta_core.jobs.job_spec import FORMAT_VERSION, Delivery, IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.json_schema import JsonSchema, violations
 from delta_core.jobs.wire_schema import JOB_RESULT_SCHEMA, JOB_SPEC_SCHEMA
-from delta_core.transaction.applied_by import AppliedBy
+from delta_core.transaction.applied_commit import AppliedCommit
 
 _METRIC_NAMES = tuple(JOB_RESULT_SCHEMA["properties"]["metrics"]["properties"])
 
@@ -122,7 +122,7 @@ def result_from_json(text: str | bytes) -> JobResult:
         already_applied=document.get("already_applied", False),
         applied_by=None
         if by is None
-        else AppliedBy(version=by["version"], user_metadata=by.get("user_metadata", {})),
+        else AppliedCommit(version=by["version"], user_metadata=by.get("user_metadata", {})),
         predicted=document.get("predicted", {}),
         actual=document.get("actual", {}),
         metrics=JobMetrics(**{name: metrics.get(name) for name in _METRIC_NAMES}),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from delta_core.transaction.applied_by import AppliedBy
+from delta_core.transaction.applied_commit import AppliedCommit
 
 
 class JobStatus(StrEnum):
@@ -70,7 +70,7 @@ class JobResult:
     version_to: int | None = None
     commits: tuple[int, ...] = ()
     already_applied: bool = False
-    applied_by: AppliedBy | None = None
+    applied_by: AppliedCommit | None = None
     predicted: Mapping[str, Any] = field(default_factory=dict, hash=False)
     actual: Mapping[str, Any] = field(default_factory=dict, hash=False)
     metrics: JobMetrics = field(default_factory=JobMetrics)

@@ -23,11 +23,11 @@ class FeatureAlterer(TableAlterer):
         self,
         table: TableHandle,
         *,
-        number_rows: Callable[[CommitProperties], object] | None = None,
+        assign_row_ids: Callable[[CommitProperties], object] | None = None,
         allowed_roots: Sequence[LogStore] = (),
     ) -> None:
         """Store the arguments; no request. `allowed_roots` as in `Scan`, the others as in `TableAlterer`."""
-        super().__init__(table, number_rows=number_rows)
+        super().__init__(table, assign_row_ids=assign_row_ids)
         self._allowed_roots = allowed_roots
 
     def drop_feature(

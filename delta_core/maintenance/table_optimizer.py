@@ -12,8 +12,8 @@ from delta_core.expressions.ast import Expression
 from delta_core.maintenance.backfill.apply import (
     FILES_PER_COMMIT,
     BackfillResult,
+    assign_row_ids,
     enable_row_tracking,
-    number_rows,
 )
 from delta_core.maintenance.clustering import (
     ClusteringPlan,
@@ -187,10 +187,12 @@ class TableOptimizer:
             self._table.adopt(result.committed.snapshot)
         return result
 
-    def number_rows(self, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES) -> BackfillResult:
+    def assign_row_ids(
+        self, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    ) -> BackfillResult:
         """Assign a row id to every row, without enabling row tracking; see `enable_row_tracking`."""
         self._table.update_incremental()
-        return number_rows(
+        return assign_row_ids(
             self._table.snapshot,
             allowed_roots=self._allowed_roots,
             properties=commit_properties,

@@ -25,7 +25,7 @@ from delta_core.replay.file_chunk import FileChunk, MemoryChunk
 from delta_core.replay.map_strings import CodedStrings, plain_map
 from delta_core.replay.tail import FileKey, Tail, live_batch
 from delta_core.schema.arrow_values import ARROW_FALSE, arrow_array
-from delta_core.storage.uri import ascii_data_path, canonical_log_path, quoted_text, with_letters
+from delta_core.storage.uri import ascii_data_path, canonical_log_path, quoted_path, with_letters
 
 BoolMask = npt.NDArray[np.bool_]
 
@@ -293,9 +293,9 @@ def path_spellings(keys: Iterable[FileKey], written: Iterable[str] = ()) -> pa.A
         if _PLAIN.fullmatch(path) and not path.startswith("/"):
             spellings.add(path)
             continue
-        encoded = quoted_text(path)
+        encoded = quoted_path(path)
         # Java's URIs escape only ASCII characters.
-        ascii_only = _ASCII.sub(lambda part: quoted_text(part[0]), path)
+        ascii_only = _ASCII.sub(lambda part: quoted_path(part[0]), path)
         own = ascii_data_path(path)
         spellings.update((path, own, with_letters(own), encoded, ascii_only, quote(path, safe="/=")))
         spellings.add(encoded.replace("~", "%7E"))  # the spelling of deltalake

@@ -12,12 +12,12 @@ from delta_core.actions import Action, AddFile, Metadata, Protocol, RemoveFile
 from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.typing import resolve
-from delta_core.scan.past_files import PastFileReaders
-from delta_core.scan.past_states import TableDefinition, definition_after, require_compatible_definition
+from delta_core.scan.file_readers import PastFileReaders
 from delta_core.scan.record_batches import FileReader
+from delta_core.scan.table_definitions import TableDefinition, definition_after, require_compatible_definition
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.data_access import DataAccess, ObjectLocation
 from delta_core.storage.log_store import LogStore
 
 PartitionValues = tuple[tuple[str, str | None], ...]
@@ -107,7 +107,9 @@ def appended_batches(
     return _rows(readers, zip(places, adds, strict=True))
 
 
-def _rows(readers: PastFileReaders, adds: Iterable[tuple[ObjectPlace, AddFile]]) -> Iterator[pa.RecordBatch]:
+def _rows(
+    readers: PastFileReaders, adds: Iterable[tuple[ObjectLocation, AddFile]]
+) -> Iterator[pa.RecordBatch]:
     for place, add in adds:
         reader = readers.of(add.partition_values)
         yield from reader.read(place.store, place.path, add.partition_values)

@@ -37,9 +37,9 @@ from delta_core.expressions.typing import resolve_predicate
 from delta_core.log.listing import LogListing, list_log
 from delta_core.log.log_path import commit_path
 from delta_core.replay.live_files import matching_rows, path_spellings
-from delta_core.scan.past_files import PastFileReaders
-from delta_core.scan.past_states import TableDefinition, definition_after, require_compatible_definition
+from delta_core.scan.file_readers import PastFileReaders
 from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader, RowsOfFile
+from delta_core.scan.table_definitions import TableDefinition, definition_after, require_compatible_definition
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
 from delta_core.snapshot.commit_time import CommitTimes, whole_number

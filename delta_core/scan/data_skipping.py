@@ -16,13 +16,13 @@ from delta_core.expressions.columns import referenced_columns
 from delta_core.expressions.skipping import may_match
 from delta_core.expressions.typing import find_column
 from delta_core.replay.live_files import LiveFiles
-from delta_core.scan.generated_columns import generated_mask, generated_sources
-from delta_core.scan.kept_statistics import (
+from delta_core.scan.cached_statistics import (
     column_stats,
     needs_counts,
     parse_in_parallel,
     statistics_of,
 )
+from delta_core.scan.generated_columns import generated_mask, generated_sources
 from delta_core.scan.partition_pruning import match_partitions, split_by_partition_columns, typed_partitions
 from delta_core.scan.statistics import has_bounds, parse_statistics
 from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping

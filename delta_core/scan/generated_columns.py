@@ -56,7 +56,7 @@ from delta_core.expressions.evaluate import evaluate
 from delta_core.expressions.literals import INTEGRAL_RANGES, literal_type
 from delta_core.expressions.skipping import may_match
 from delta_core.expressions.typing import find_column, type_of
-from delta_core.scan.writers_bounds import next_prefix
+from delta_core.scan.outer_bounds import next_prefix
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.arrow_values import ARROW_FALSE
 from delta_core.schema.types import (

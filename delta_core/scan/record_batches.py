@@ -20,7 +20,7 @@ from delta_core.expressions.columns import referenced_names
 from delta_core.expressions.evaluate import filter_rows
 from delta_core.scan.row_groups import matching_row_groups
 from delta_core.scan.row_selection import RowPositions, runs_of_row_groups, selected_rows, slice_of
-from delta_core.scan.row_tracking import FileNumbers, RowTrackingReader
+from delta_core.scan.row_tracking import FileRowTracking, RowTrackingReader
 from delta_core.schema.arrow import field_to_arrow, type_to_arrow
 from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, FileColumn
 from delta_core.schema.conversion import convert_array, floor_to_microseconds, without_views
@@ -36,7 +36,7 @@ DEFAULT_BATCH_ROWS = 131_072
 RowsOfFile = Callable[[int], Positions]
 """Returns positions of rows in a file, from the file's number of rows."""
 
-NO_NUMBERS = FileNumbers(base_row_id=None, default_row_commit_version=None)
+NO_NUMBERS = FileRowTracking(base_row_id=None, default_row_commit_version=None)
 """No row tracking information about a file's rows."""
 
 
@@ -134,7 +134,7 @@ class FileReader:
         *,
         deleted: RowsOfFile | None = None,
         only: RowsOfFile | None = None,
-        numbers: FileNumbers = NO_NUMBERS,
+        numbers: FileRowTracking = NO_NUMBERS,
     ) -> Iterator[pa.RecordBatch]:
         """The matching rows of one file; see `read_file`.
 
@@ -168,7 +168,7 @@ class FileReader:
         partition_values: Mapping[str, str | None],
         deleted: RowsOfFile | None,
         only: RowsOfFile | None,
-        numbers: FileNumbers,
+        numbers: FileRowTracking,
     ) -> Iterator[pa.RecordBatch]:
         num_rows = file.metadata.num_rows
         constants = self._constants(partition_values, path)

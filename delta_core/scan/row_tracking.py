@@ -25,7 +25,7 @@ ROW_TRACKING_COLUMNS = (ROW_ID, ROW_COMMIT_VERSION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileNumbers:
+class FileRowTracking:
     """The row tracking values that the log records for a file.
 
     Attributes:
@@ -58,7 +58,7 @@ class RowTrackingReader:
         return [self._materialised[name] for name in self.columns if self._materialised[name] in present]
 
     def arrays(
-        self, read: Mapping[str, pa.Array], positions: Positions, numbers: FileNumbers, path: str
+        self, read: Mapping[str, pa.Array], positions: Positions, numbers: FileRowTracking, path: str
     ) -> dict[str, pa.Array]:
         """The columns of some rows of a file.
 
@@ -111,7 +111,7 @@ def require_row_tracking_columns(columns: Sequence[str], schema: StructType) -> 
         )
 
 
-def _default(name: str, positions: Positions, numbers: FileNumbers) -> pa.Array | None:
+def _default(name: str, positions: Positions, numbers: FileRowTracking) -> pa.Array | None:
     if name == ROW_COMMIT_VERSION:
         version = numbers.default_row_commit_version
         return None if version is None else pa.repeat(pa.scalar(version, pa.int64()), len(positions))

@@ -22,11 +22,11 @@ from delta_core.scan.data_skipping import FilesOfPartitions, prune_by_partitions
 from delta_core.scan.partition_pruning import split_by_partition_columns
 from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
 from delta_core.scan.report import ScanReport
-from delta_core.scan.row_tracking import FileNumbers, RowTrackingReader, require_row_tracking_columns
+from delta_core.scan.row_tracking import FileRowTracking, RowTrackingReader, require_row_tracking_columns
 from delta_core.schema.types import StructType
-from delta_core.snapshot.arguments import parse_shard
+from delta_core.snapshot.argument_parsing import parse_shard
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.data_access import DataAccess, ObjectLocation
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.feature import writer_features
 from delta_core.table_features.row_tracking import RowTracking
@@ -159,7 +159,7 @@ class Scan:
         mine = None if shard is None else self._files_of_shard(*parse_shard(shard))
         return self._read_each(mine)
 
-    def _read_each(self, mine: frozenset[ObjectPlace] | None) -> Iterator[pa.RecordBatch]:
+    def _read_each(self, mine: frozenset[ObjectLocation] | None) -> Iterator[pa.RecordBatch]:
         for source in self._sources():
             if mine is None or source.place in mine:
                 yield from self._rows(source)
@@ -185,7 +185,7 @@ class Scan:
             generation_enforced="generatedColumns" in writer_features(self._snapshot.protocol),
         )
 
-    def _files_of_shard(self, index: int, count: int) -> frozenset[ObjectPlace]:
+    def _files_of_shard(self, index: int, count: int) -> frozenset[ObjectLocation]:
         """The files of one shard: sorted by size, largest first, and assigned to the shards in turn.
 
         Files are assigned before pruning by statistics: another reader may have opened the version from a
@@ -227,7 +227,7 @@ class Scan:
                         place=self._access.locate(path, store=store),
                         partition_values=dict(pairs or ()),
                         deletion_vector=None if dv is None else DeletionVectorDescriptor(**dv),
-                        numbers=FileNumbers(base_row_id=base_row_id, default_row_commit_version=version),
+                        numbers=FileRowTracking(base_row_id=base_row_id, default_row_commit_version=version),
                     )
 
 
@@ -235,10 +235,10 @@ class Scan:
 class _Source:
     """A file to read: its location, partition values, deletion vector and row tracking values."""
 
-    place: ObjectPlace
+    place: ObjectLocation
     partition_values: Mapping[str, str | None]
     deletion_vector: DeletionVectorDescriptor | None
-    numbers: FileNumbers
+    numbers: FileRowTracking
 
 
 def _row_tracking(snapshot: Snapshot, columns: Sequence[str]) -> RowTrackingReader | None:

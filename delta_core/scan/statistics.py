@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from delta_core.expressions.bounds import ColumnStats
+from delta_core.scan.outer_bounds import outer_decimals, outer_strings, outer_timestamps
 from delta_core.scan.uniform_statistics import read_uniform
-from delta_core.scan.writers_bounds import outer_decimals, outer_strings, outer_timestamps
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.arrow_values import ARROW_ZERO, arrow_array, arrow_scalar
 from delta_core.schema.partition_values import parse_timestamp, rescale

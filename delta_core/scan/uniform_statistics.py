@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from delta_core.scan.cell_checks import all_equal, bytes_of
+from delta_core.scan.string_bytes import all_equal, bytes_of
 
 Fields = Mapping[str, pa.DataType]
 Path = tuple[str, ...]

@@ -33,7 +33,7 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
-from delta_core.schema.variant_parts import is_variant_struct
+from delta_core.schema.variant_structs import is_variant_struct
 from delta_core.variants.marks import is_marked, storage_of, variant_field
 from delta_core.variants.shredding import VARIANT_TYPE
 

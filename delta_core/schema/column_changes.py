@@ -17,10 +17,10 @@ from delta_core.errors import SchemaEvolutionError
 from delta_core.schema.column_names import drop_stats_columns, rename_stats_column
 from delta_core.schema.column_paths import (
     Path,
+    display_path,
     field_at,
     find_path,
     is_within,
-    shown,
     struct_at,
     type_at,
     update_field,
@@ -115,7 +115,7 @@ def _with_new(
 ) -> StructType:
     if struct.find(column.name) is not None:
         raise SchemaEvolutionError(
-            f"Column {shown((*parent, column.name))} exists already.",
+            f"Column {display_path((*parent, column.name))} exists already.",
             cause="Column names match without regard to case.",
             fix="Choose another name.",
         )
@@ -148,7 +148,7 @@ def rename_column(
     taken = siblings.find(name) if isinstance(siblings, StructType) else None
     if taken is not None and taken.name != old[-1]:
         raise SchemaEvolutionError(
-            f"Column {shown(old)} cannot be renamed to {name}.",
+            f"Column {display_path(old)} cannot be renamed to {name}.",
             cause=f"There is a column {taken.name}; names match without regard to case.",
             fix="Choose another name.",
         )
@@ -186,7 +186,7 @@ def drop_columns(
         _require_field(columns.schema, path, "dropped")
         if len(path) == 1 and path[0].casefold() in {one.casefold() for one in columns.partition_columns}:
             raise SchemaEvolutionError(
-                f"Column {shown(path)} cannot be dropped.",
+                f"Column {display_path(path)} cannot be dropped.",
                 cause="The table is partitioned by it.",
                 fix="Overwrite the table with another partitioning first.",
             )
@@ -260,7 +260,7 @@ def set_not_null(columns: TableColumns, path: Sequence[str]) -> TableColumns:
         default = field.metadata.get(CURRENT_DEFAULT_KEY)
         if isinstance(default, str) and default.strip().lower() == "null":
             raise SchemaEvolutionError(
-                f"Column {shown(path)} cannot be NOT NULL.",
+                f"Column {display_path(path)} cannot be NOT NULL.",
                 cause="Its default is null.",
                 fix="Drop or change the default first.",
             )
@@ -287,7 +287,7 @@ def _placed(
             at = next((i for i, one in enumerate(others) if one.name.casefold() == column.casefold()), None)
             if at is None:
                 raise SchemaEvolutionError(
-                    f"Column {shown((*parent, field.name))} cannot be placed after {column}.",
+                    f"Column {display_path((*parent, field.name))} cannot be placed after {column}.",
                     cause=f"The columns next to it are {', '.join(one.name for one in others)}.",
                     fix="Name one of these columns.",
                 )
@@ -297,9 +297,9 @@ def _placed(
 def _without(path: Path) -> Callable[[StructType], StructType]:
     def dropped(struct: StructType) -> StructType:
         if len(struct.fields) == 1:
-            where = f"the struct {shown(path[:-1])}" if len(path) > 1 else "the table"
+            where = f"the struct {display_path(path[:-1])}" if len(path) > 1 else "the table"
             raise SchemaEvolutionError(
-                f"Column {shown(path)} cannot be dropped.",
+                f"Column {display_path(path)} cannot be dropped.",
                 cause=f"It is the only remaining column of {where}.",
                 fix="Add another column first" + (", or drop the struct." if len(path) > 1 else "."),
             )
@@ -312,7 +312,7 @@ def _require_field(schema: StructType, path: Path, change: str) -> StructField:
     field = field_at(schema, path)
     if field is None:
         raise SchemaEvolutionError(
-            f"{shown(path)} cannot be {change}.",
+            f"{display_path(path)} cannot be {change}.",
             cause="It is the element of an array, or the key or value of a map, and not a column.",
             fix="Change the column that contains it.",
         )
@@ -344,7 +344,7 @@ def _require_addable(columns: TableColumns, column: StructField, path: Path) -> 
     else:
         return
     raise SchemaEvolutionError(
-        f"Column {shown(path)} cannot be added with {what}.",
+        f"Column {display_path(path)} cannot be added with {what}.",
         cause="The column is null in existing rows.",
         fix=fix,
     )

@@ -17,7 +17,7 @@ from delta_core.schema.types import ArrayType, DataType, MapType, StructField, S
 Path = tuple[str, ...]
 
 
-def shown(path: Sequence[str]) -> str:
+def display_path(path: Sequence[str]) -> str:
     """The path as a string for messages and operation parameters; parts with a dot or backtick are quoted."""
     return ".".join(f"`{part.replace('`', '``')}`" if set(part) & {".", "`"} else part for part in path)
 
@@ -83,7 +83,7 @@ def struct_at(schema: StructType, path: Sequence[str]) -> StructType:
     if not isinstance(data_type, StructType):
         inside = {ArrayType: "'element'", MapType: "'key' or 'value'"}.get(type(data_type))
         raise SchemaEvolutionError(
-            f"Column {shown(path)} has no fields.",
+            f"Column {display_path(path)} has no fields.",
             cause=f"It has type {data_type}, which is not a struct.",
             fix=f"Continue the path with {inside}." if inside else "Name a struct.",
         )
@@ -123,7 +123,7 @@ def update_field(
     field = field_at(schema, canonical)
     if field is None:
         raise SchemaEvolutionError(
-            f"{shown(canonical)} has neither a name nor properties of its own.",
+            f"{display_path(canonical)} has neither a name nor properties of its own.",
             cause="It is the element of an array, or the key or value of a map.",
             fix="Change the column that contains it.",
         )
@@ -213,7 +213,7 @@ def _step(current: DataType, part: str, path: Sequence[str], parents: Sequence[s
             field = current.find(part)
             if field is not None:
                 return field.name, field.data_type
-            where = f"The fields of {shown(parents)}" if parents else "The columns"
+            where = f"The fields of {display_path(parents)}" if parents else "The columns"
             _missing(path, f"{where} are {', '.join(current.names[:50])}.")
         case ArrayType() if folded == "element":
             return "element", current.element_type
@@ -222,13 +222,13 @@ def _step(current: DataType, part: str, path: Sequence[str], parents: Sequence[s
         case MapType() if folded == "value":
             return "value", current.value_type
         case ArrayType():
-            _missing(path, f"{shown(parents)} is an array; its path continues with element.")
+            _missing(path, f"{display_path(parents)} is an array; its path continues with element.")
         case MapType():
-            _missing(path, f"{shown(parents)} is a map; its path continues with key or value.")
-    _missing(path, f"{shown(parents)} has type {current}, which is not a struct.")
+            _missing(path, f"{display_path(parents)} is a map; its path continues with key or value.")
+    _missing(path, f"{display_path(parents)} has type {current}, which is not a struct.")
 
 
 def _missing(path: Sequence[str], cause: str) -> NoReturn:
     raise SchemaEvolutionError(
-        f"Column {shown(path)} does not exist.", cause=cause, fix="Name an existing column."
+        f"Column {display_path(path)} does not exist.", cause=cause, fix="Name an existing column."
     )

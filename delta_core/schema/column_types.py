@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from delta_core.errors import SchemaEvolutionError
-from delta_core.schema.column_paths import Path, field_at, find_path, shown, type_at, update_type
+from delta_core.schema.column_paths import Path, display_path, field_at, find_path, type_at, update_type
 from delta_core.schema.column_uses import ColumnUse, refuse_used_in_expressions
 from delta_core.schema.evolution import merge_schemas
 from delta_core.schema.field_metadata import GENERATION_KEY, is_identity
@@ -51,7 +51,7 @@ def change_type(
     if before == data_type:
         return columns
     iceberg = iceberg or any(columns.is_enabled(key) for key in _ICEBERG)
-    _require_change(columns, before, data_type, shown(canonical), iceberg=iceberg)
+    _require_change(columns, before, data_type, display_path(canonical), iceberg=iceberg)
     _require_free(columns.schema, canonical, uses)
     schema = update_type(columns.schema, canonical, lambda _: data_type)
     schema = record_type_changes(columns.schema, schema)
@@ -95,7 +95,7 @@ def _require_free(schema: StructType, path: Path, uses: Iterable[ColumnUse]) -> 
     field = field_at(schema, path)
     if field is not None and (is_identity(field) or GENERATION_KEY in field.metadata):
         raise SchemaEvolutionError(
-            f"The type of column {shown(path)} cannot change.",
+            f"The type of column {display_path(path)} cannot change.",
             cause="Its values are computed, and have its current type.",
             fix="Create a new table with the other type, and copy the rows.",
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from delta_core.errors import SchemaEvolutionError
-from delta_core.schema.column_paths import Path, is_related, is_within, shown
+from delta_core.schema.column_paths import Path, display_path, is_related, is_within
 
 
 class UseKind(StrEnum):
@@ -80,7 +80,7 @@ def _refuse(path: Sequence[str], uses: Iterable[ColumnUse], change: str) -> None
     used_by = sorted({f"{use.kind} {use.name}" for use in uses if is_related(use.path, path)})
     if used_by:
         raise SchemaEvolutionError(
-            f"Column {shown(path)} cannot be {change}.",
+            f"Column {display_path(path)} cannot be {change}.",
             cause=f"It is used by: {', '.join(used_by)}.",
             fix="Drop the uses first.",
         )

@@ -34,7 +34,7 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
-from delta_core.schema.variant_parts import as_the_table_has_them
+from delta_core.schema.variant_structs import match_variants
 
 Data = TypeVar("Data", pa.Table, pa.RecordBatch)
 
@@ -105,7 +105,7 @@ def schema_problems(table_schema: StructType, data_schema: pa.Schema) -> list[st
         if folded in seen:
             problems.append(f"column {field.name} appears twice (names match without regard to case)")
         seen.add(folded)
-    _compare_structs(table_schema, as_the_table_has_them(table_schema, from_arrow(data_schema)), "", problems)
+    _compare_structs(table_schema, match_variants(table_schema, from_arrow(data_schema)), "", problems)
     return problems
 
 

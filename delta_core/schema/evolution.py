@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from delta_core.errors import DeltaWarning, SchemaError, SchemaEvolutionError
-from delta_core.schema.column_paths import Path, shown, walk_fields
+from delta_core.schema.column_paths import Path, display_path, walk_fields
 from delta_core.schema.enforcement import widens_losslessly
 from delta_core.schema.type_changes import may_widen_implicitly, record_type_changes
 from delta_core.schema.types import (
@@ -21,7 +21,7 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
-from delta_core.schema.variant_parts import has_variants
+from delta_core.schema.variant_structs import has_variants
 
 ILLEGAL_CHARACTERS = frozenset(" ,;{}()\n\t=")
 """Characters that a column name may contain only with column mapping, which keeps them out of the files."""
@@ -197,8 +197,8 @@ def warn_of_void(before: StructType | None, after: StructType) -> None:
         subject = "The columns" if len(added) > 1 else "The column"
         verb = "have" if len(added) > 1 else "has"
         warnings.warn(
-            f"{subject} {', '.join(map(shown, added))} {verb} the type void, because the data has no type: "
-            "readers that are built on delta-kernel, such as DuckDB, cannot open the table. Give the data a "
+            f"{subject} {', '.join(map(display_path, added))} {verb} the type void, because the data has no "
+            "type: readers that are built on delta-kernel, such as DuckDB, cannot open the table. Give the data a "
             "type, such as string, before it is written. In an existing table, data with a type for the "
             "column gives it that type, with schema_mode='merge'.",
             DeltaWarning,

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from delta_core.errors import InvalidTablePropertyError, SchemaEvolutionError
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMapping, ColumnMappingMode
-from delta_core.schema.column_paths import shown, walk_fields
+from delta_core.schema.column_paths import display_path, walk_fields
 from delta_core.schema.evolution import ILLEGAL_CHARACTERS
 from delta_core.schema.mapping_assignment import assign_existing, strip_mapping
 from delta_core.schema.mapping_check import MAX_ID_KEY
@@ -118,7 +118,7 @@ def remove_mapping(columns: TableColumns) -> TableColumns:
     illegal = [path for path, field in walk_fields(columns.schema) if set(field.name) & ILLEGAL_CHARACTERS]
     if illegal:
         raise SchemaEvolutionError(
-            f"The column mapping cannot be removed: files cannot contain {', '.join(map(shown, illegal))}.",
+            f"Column mapping cannot be removed: files cannot contain {', '.join(map(display_path, illegal))}.",
             cause="Without column mapping, names cannot contain any of the characters ' ,;{}()\\n\\t='.",
             fix="Rename these columns first.",
         )

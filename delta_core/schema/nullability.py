@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from delta_core.schema.arrow import is_list_like
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
-from delta_core.schema.variant_parts import VARIANT_STRUCT
+from delta_core.schema.variant_structs import VARIANT_STRUCT
 
 Rows: TypeAlias = "npt.NDArray[np.int64]"
 

@@ -200,7 +200,7 @@ def hive_directory(column: str, value: str | None) -> str:
     return _fitted(f"{name}={HIVE_NULL if value in (None, '') else _escape(str(value))}")
 
 
-def spelled_alike(directory: str) -> str:
+def canonical_directory(directory: str) -> str:
     """A directory's path in an encoding that is the same in every engine; unchanged if it already is."""
     if not _ENCODED_DIFFERENTLY.search(directory):
         return directory

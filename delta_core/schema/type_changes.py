@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from delta_core.errors import SchemaError
-from delta_core.schema.column_paths import Path, shown, transform_fields, walk_fields
+from delta_core.schema.column_paths import Path, display_path, transform_fields, walk_fields
 from delta_core.schema.field_metadata import TYPE_CHANGES_KEY, with_metadata, without_metadata
 from delta_core.schema.json import type_from_name
 from delta_core.schema.types import (
@@ -180,7 +180,7 @@ def _parsed(path: Path, entry: Mapping[str, Any]) -> TypeChange:
 
 def _unreadable(path: Path, cause: str) -> SchemaError:
     return SchemaError(
-        f"The record of type changes of column {shown(path)} cannot be read.",
+        f"The record of type changes of column {display_path(path)} cannot be read.",
         cause=cause,
         fix="Restore a version of the table with a valid schema.",
     )

@@ -32,18 +32,22 @@ from delta_core.log.listing import CommitFile, LogListing, list_log
 from delta_core.log.log_segment import LogSegment, earliest_readable_version
 from delta_core.snapshot.open_log import open_log
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.table_properties import ENABLE_IN_COMMIT_TIMESTAMPS, TableProperty, parse_whole
+from delta_core.table_features.table_properties import (
+    ENABLE_IN_COMMIT_TIMESTAMPS,
+    TableProperty,
+    parse_integer,
+)
 
 ENABLEMENT_VERSION: TableProperty[int | None] = TableProperty(
     key="delta.inCommitTimestampEnablementVersion",
     default=None,
-    parse=parse_whole,
+    parse=parse_integer,
     help="The first version with an in-commit timestamp.",
 )
 ENABLEMENT_TIMESTAMP: TableProperty[int | None] = TableProperty(
     key="delta.inCommitTimestampEnablementTimestamp",
     default=None,
-    parse=parse_whole,
+    parse=parse_integer,
     help="The in-commit timestamp of that version, in milliseconds since 1970 (UTC).",
 )
 

@@ -65,13 +65,13 @@ class MonotonicVersions:
         return store.uri
 
 
-FLOORS = MonotonicVersions()
+KNOWN_VERSIONS = MonotonicVersions()
 """The versions that this process has read or committed."""
 
 
 def note_version(store: LogStore, table_id: str, version: int) -> None:
     """Record a version of a table that this process has read or committed."""
-    FLOORS.note(store, table_id, version)
+    KNOWN_VERSIONS.note(store, table_id, version)
 
 
 def load_monotonic(store: LogStore, clock: Clock, load: Callable[[], Snapshot]) -> Snapshot:
@@ -86,12 +86,12 @@ def load_monotonic(store: LogStore, clock: Clock, load: Callable[[], Snapshot]) 
         try:
             snapshot = load()
         except TableNotFoundError:
-            if FLOORS.floor(store) < 0 or not remaining:
+            if KNOWN_VERSIONS.floor(store) < 0 or not remaining:
                 raise
         else:
-            floor = FLOORS.floor(store, snapshot.metadata.id)
+            floor = KNOWN_VERSIONS.floor(store, snapshot.metadata.id)
             if snapshot.version >= floor:
-                FLOORS.note(store, snapshot.metadata.id, snapshot.version)
+                KNOWN_VERSIONS.note(store, snapshot.metadata.id, snapshot.version)
                 return snapshot
         if remaining:
             clock.sleep(_PAUSE_SECONDS * 2 ** (_TRIES - 1 - remaining))

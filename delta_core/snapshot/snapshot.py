@@ -93,7 +93,7 @@ class Snapshot:
         self._replayed_tail: Tail | None = None
         self._lock = threading.RLock()
         renew_lock_in_children(self)
-        self.known_at_ms = clock.now_ms()
+        self.verified_at_ms = clock.now_ms()
         """A time by the clock at which the version was the latest one: the start of the last check."""
 
     def __reduce__(self) -> NoReturn:
@@ -146,7 +146,7 @@ class Snapshot:
             snapshot = load_monotonic(store, clock, lambda: cls._load(store, None, clock))
         else:
             snapshot = cls._load(store, version, clock)
-        snapshot.known_at_ms = began_ms
+        snapshot.verified_at_ms = began_ms
         return snapshot
 
     @classmethod
@@ -207,7 +207,7 @@ class Snapshot:
         """
         began_ms = self._clock.now_ms()
         latest = load_monotonic(self._store, self._clock, self._refreshed)
-        latest.known_at_ms = began_ms
+        latest.verified_at_ms = began_ms
         return latest
 
     def _refreshed(self) -> Snapshot:

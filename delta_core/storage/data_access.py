@@ -31,7 +31,7 @@ RETRY_PAUSES_SECONDS = (0.1, 0.4, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectPlace:
+class ObjectLocation:
     """The location of an object: a store, and the decoded path below its root."""
 
     store: LogStore
@@ -50,7 +50,7 @@ class DataAccess:
     allowed_roots: tuple[LogStore, ...] = ()
     clock: Clock = SYSTEM_CLOCK
 
-    def locate(self, raw_log_path: str, *, store: LogStore) -> ObjectPlace:
+    def locate(self, raw_log_path: str, *, store: LogStore) -> ObjectLocation:
         """The location of the object that a path in the log of the store's table refers to.
 
         Raises:
@@ -59,9 +59,9 @@ class DataAccess:
         root_uri, path = resolve_data_location(
             raw_log_path, root_uri=store.uri, allowed_root_uris=[root.uri for root in self.allowed_roots]
         )
-        return ObjectPlace(next(s for s in (store, *self.allowed_roots) if s.uri == root_uri), path)
+        return ObjectLocation(next(s for s in (store, *self.allowed_roots) if s.uri == root_uri), path)
 
-    def followed(self, place: ObjectPlace) -> ObjectPlace:
+    def followed(self, place: ObjectLocation) -> ObjectLocation:
         """The location from which `open` reads an object, with symbolic links resolved.
 
         Raises:
@@ -112,7 +112,7 @@ class DataAccess:
                 fix=fix or "Restore the file. If it is lost, repair() removes it from the newest version.",
             ) from error
 
-    def require_reach(self, raw_log_paths: Iterable[str], *, store: LogStore) -> None:
+    def require_allowed_paths(self, raw_log_paths: Iterable[str], *, store: LogStore) -> None:
         """Check that objects may be opened, before the first of them is opened.
 
         Does not check whether the objects exist. Cost: as `require_no_way_out`.
@@ -151,17 +151,17 @@ class DataAccess:
             if not inside[directory] or os.path.islink(full):
                 self._behind_links(store, path)
 
-    def _behind_links(self, store: LogStore, path: str) -> ObjectPlace:
+    def _behind_links(self, store: LogStore, path: str) -> ObjectLocation:
         if uri_scheme(store.uri) != "file":
-            return ObjectPlace(store, path)
+            return ObjectLocation(store, path)
         root = str(local_path_of_uri(store.uri))
         real = os.path.realpath(os.path.join(root, path))
         if _is_below(real, root):
-            return ObjectPlace(store, path)
+            return ObjectLocation(store, path)
         for allowed in self.allowed_roots:
             other = str(local_path_of_uri(allowed.uri)) if uri_scheme(allowed.uri) == "file" else ""
             if other and _is_below(real, other):
-                return ObjectPlace(allowed, os.path.relpath(real, other))
+                return ObjectLocation(allowed, os.path.relpath(real, other))
         raise PathEscapeError(
             f"The path {path!r} leads through a symbolic link out of the root {store.uri!r}.",
             cause="The file, or a directory on its path, is a symbolic link.",

@@ -34,8 +34,8 @@ from delta_core.storage.local_many import delete_files, walk_directory
 from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
 from delta_core.storage.log_store import ObjectInfo
 from delta_core.storage.mounts import is_shared
+from delta_core.storage.replacement_methods import in_place_of
 from delta_core.storage.request_meter import METER
-from delta_core.storage.stand_in import in_place_of
 from delta_core.storage.store_path import plain_parts
 from delta_core.storage.unchanged import Deleted, SeenObject
 from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme

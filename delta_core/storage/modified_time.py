@@ -11,7 +11,7 @@ from delta_core.storage.log_store import LogStore
 
 
 @runtime_checkable
-class KeepsModifiedTimes(Protocol):
+class SetsModifiedTimes(Protocol):
     """A store that can set the modification time of its objects."""
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
@@ -19,14 +19,14 @@ class KeepsModifiedTimes(Protocol):
         ...
 
 
-def keep_modified_time(store: LogStore, path: str, modified_ms: int) -> bool:
+def set_modified_time(store: LogStore, path: str, modified_ms: int) -> bool:
     """Set an object's modification time; False when the store does not support it. At most one request.
 
     Raises:
         ObjectNotFoundError: the object does not exist.
         StorageError: the store refused.
     """
-    if not isinstance(store, KeepsModifiedTimes):
+    if not isinstance(store, SetsModifiedTimes):
         return False
     store.set_modified_ms(path, modified_ms)
     return True

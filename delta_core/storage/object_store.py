@@ -33,8 +33,8 @@ from delta_core.storage.parallel import parallel
 from delta_core.storage.probe import require_preconditions
 from delta_core.storage.ranged_input import open_ranged
 from delta_core.storage.remote_uri import RemoteUri
+from delta_core.storage.replacement_methods import in_place_of
 from delta_core.storage.request_meter import METER
-from delta_core.storage.stand_in import in_place_of
 from delta_core.storage.store_path import has_control_characters, plain_parts
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.object_store import ObjectLogStore
 from delta_core.storage.option_names import DYNAMODB_OPTIONS
 from delta_core.storage.remote_uri import parse_remote_uri
+from delta_core.storage.replacement_methods import in_place_of
 from delta_core.storage.s3 import s3_clients, s3_options
-from delta_core.storage.stand_in import in_place_of
 from delta_core.storage.store_options import seconds_of
 
 _LOG = "_delta_log"

@@ -20,7 +20,7 @@ _shared_stores: dict[str, list[LogStore]] = {}
 
 
 @contextmanager
-def lend_to_tasks(*stores: LogStore) -> Iterator[None]:
+def share_with_tasks(*stores: LogStore) -> Iterator[None]:
     """A context in which `task_store` returns these stores for their URIs, in any thread.
 
     When several stores have the same URI, it returns the last.

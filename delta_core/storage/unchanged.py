@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from delta_core.errors import ObjectNotFoundError
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.stand_in import stand_in
+from delta_core.storage.replacement_methods import stand_in
 
 SeenObject = tuple[str, int, int]
 """Path, size in bytes and modification time in milliseconds of an object when it was listed."""

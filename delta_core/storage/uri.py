@@ -144,10 +144,10 @@ def encode_data_path(path: str) -> str:
 def ascii_data_path(path: str) -> str:
     """As `encode_data_path`, with letters beyond ASCII escaped, as deltalake and others write paths."""
     first, slash, rest = path.partition("/")
-    return quote(first, safe=_FIRST_SEGMENT_SAFE, errors=_AS_NAMED) + slash + quoted_text(rest)
+    return quote(first, safe=_FIRST_SEGMENT_SAFE, errors=_AS_NAMED) + slash + quoted_path(rest)
 
 
-def quoted_text(string: str) -> str:
+def quoted_path(string: str) -> str:
     """The rest of a path after its first segment, percent-encoded."""
     return quote(string, safe=_URI_SAFE, errors=_AS_NAMED)
 

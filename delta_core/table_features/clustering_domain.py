@@ -16,7 +16,7 @@ from typing import Any
 from delta_core.actions import DomainMetadata
 from delta_core.errors import ConfigurationError, InvalidTableError, SchemaError
 from delta_core.schema.column_names import STATS_COLUMNS_KEY
-from delta_core.schema.column_paths import shown
+from delta_core.schema.column_paths import display_path
 from delta_core.schema.types import (
     BINARY,
     BOOLEAN,
@@ -127,7 +127,7 @@ class ClusteringColumns:
             path = tuple(str(item.metadata.get(_PHYSICAL_KEY, item.name)) for item in fields)
             if path in chosen:
                 raise SchemaError(
-                    f"The column {shown([item.name for item in fields])} is listed twice.",
+                    f"The column {display_path([item.name for item in fields])} is listed twice.",
                     fix="List it once.",
                 )
             chosen.append(path)
@@ -156,9 +156,9 @@ class ClusteringColumns:
     def names(self, schema: StructType) -> list[str]:
         """The columns for messages: by logical names, or by physical names where the schema lacks one."""
         try:
-            return [shown(path) for path in self.logical(schema)]
+            return [display_path(path) for path in self.logical(schema)]
         except InvalidTableError:
-            return [shown(path) for path in self.columns]
+            return [display_path(path) for path in self.columns]
 
     def uses(self, physical_path: Sequence[str]) -> bool:
         """Whether the column contains or is a clustering column, so that it cannot be dropped."""
@@ -174,7 +174,7 @@ class ClusteringColumns:
                 same = next((item for item in struct if _physical(item) == physical), None)
             if same is None:
                 raise InvalidTableError(
-                    f"The table is clustered by {shown(path)}, which is not in its schema.",
+                    f"The table is clustered by {display_path(path)}, which is not in its schema.",
                     cause=f"The metadata domain {DOMAIN} refers to it.",
                     fix="Set the clustering columns again with DeltaTable.alter.cluster_by.",
                 )
@@ -201,7 +201,7 @@ def require_statistics(
         folded = tuple(name.casefold() for name in path)
         if not any(folded[: len(known)] == known for known in listed):
             raise ConfigurationError(
-                f"The table cannot be clustered by {shown(path)}: it would have no statistics.",
+                f"The table cannot be clustered by {display_path(path)}: it would have no statistics.",
                 cause=f"{STATS_COLUMNS_KEY} is {named!r}, which does not contain the column.",
                 fix=f"Add the column to {STATS_COLUMNS_KEY}.",
             )
@@ -230,7 +230,7 @@ def _resolve(schema: StructType, path: Sequence[str]) -> list[StructField]:
         item = struct.find(name) if isinstance(struct, StructType) else None
         if item is None:
             raise SchemaError(
-                f"The clustering column {shown(path)} does not exist.",
+                f"The clustering column {display_path(path)} does not exist.",
                 fix="Name a column of the table, or a nested column by its path.",
             )
         fields.append(item)
@@ -240,7 +240,7 @@ def _resolve(schema: StructType, path: Sequence[str]) -> list[StructField]:
     kind = fields[-1].data_type
     if isinstance(kind, StructType | ArrayType | MapType) or kind in _WITHOUT_BOUNDS:
         raise SchemaError(
-            f"The table cannot be clustered by {shown(path)}.",
+            f"The table cannot be clustered by {display_path(path)}.",
             cause=f"Its type is {kind}, for which file statistics have no minimum and maximum.",
             fix="Choose a column of numbers, strings, dates or timestamps.",
         )

@@ -14,11 +14,11 @@ import orjson
 from delta_core.errors import ExpressionError
 from delta_core.expressions.columns import referenced_columns
 from delta_core.expressions.stored_expressions import parse_stored
-from delta_core.schema.column_paths import Path, shown, walk_fields
+from delta_core.schema.column_paths import Path, display_path, walk_fields
 from delta_core.schema.column_uses import ColumnUse, UseKind
 from delta_core.schema.field_metadata import GENERATION_KEY, INVARIANTS_KEY
 from delta_core.schema.types import DataType, StructField, StructType
-from delta_core.table_features.expression_words import words
+from delta_core.table_features.sql_names import words
 
 _CONSTRAINT_PREFIX = "delta.constraints."
 
@@ -42,8 +42,8 @@ def column_uses(
     for owner, field in walk_fields(schema):
         for kind, text in _expressions(field):
             paths = named_columns(text, schema)
-            uses += [ColumnUse(kind=kind, name=shown(owner), path=path, owner=owner) for path in paths]
-    uses += [ColumnUse(kind=UseKind.CLUSTERING, name=shown(p), path=p) for p in clustering_columns]
+            uses += [ColumnUse(kind=kind, name=display_path(owner), path=path, owner=owner) for path in paths]
+    uses += [ColumnUse(kind=UseKind.CLUSTERING, name=display_path(p), path=p) for p in clustering_columns]
     return tuple(uses)
 
 

@@ -24,7 +24,7 @@ from delta_core.expressions.literals import DATETIMES, FLOATING, is_numeric
 from delta_core.expressions.parse import parse_value
 from delta_core.expressions.typing import resolve, type_of
 from delta_core.schema.arrow import type_to_arrow
-from delta_core.schema.column_paths import Path, find_path, shown, update_field, walk_fields
+from delta_core.schema.column_paths import Path, display_path, find_path, update_field, walk_fields
 from delta_core.schema.field_metadata import (
     CURRENT_DEFAULT_KEY,
     EXISTS_DEFAULT_KEY,
@@ -34,7 +34,7 @@ from delta_core.schema.field_metadata import (
     without_metadata,
 )
 from delta_core.schema.types import BOOLEAN, STRING, VARIANT, VOID, DataType, StructField, StructType
-from delta_core.table_features.expression_words import Word, replace_words
+from delta_core.table_features.sql_names import Word, replace_words
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _NO_COLUMNS = StructType(())
@@ -221,7 +221,7 @@ def _assignable(source: DataType, target: DataType) -> bool:
 
 def _invalid(path: Path, cause: str) -> SchemaError:
     return SchemaError(
-        f"Column {shown(path)} cannot have a default.",
+        f"Column {display_path(path)} cannot have a default.",
         cause=cause,
         fix="Only set defaults of top-level columns that are neither generated nor identity columns.",
     )

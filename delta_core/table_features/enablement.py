@@ -163,7 +163,7 @@ class ProtocolRequest:
         """Whether the protocol is not requested explicitly."""
         return not self.features and self.reader_version is None and self.writer_version is None
 
-    def is_met_by(self, protocol: Protocol) -> bool:
+    def is_satisfied_by(self, protocol: Protocol) -> bool:
         """Whether the protocol already satisfies the requests."""
         return protocol == _requested(protocol, self)
 

@@ -20,7 +20,7 @@ from delta_core.expressions.literals import is_numeric
 from delta_core.expressions.parse import parse_value
 from delta_core.expressions.quoted_names import quoted_name
 from delta_core.expressions.typing import type_of
-from delta_core.schema.column_paths import Path, shown, walk_fields
+from delta_core.schema.column_paths import Path, display_path, walk_fields
 from delta_core.schema.field_metadata import CURRENT_DEFAULT_KEY, GENERATION_KEY, is_identity, with_metadata
 from delta_core.schema.types import VARIANT, VOID, DataType, DecimalType, StructField, StructType
 
@@ -187,7 +187,7 @@ def _sql_type(data_type: DataType) -> str:
 
 def _invalid(path: Path, cause: str, fix: str = "") -> SchemaError:
     return SchemaError(
-        f"Column {shown(path)} cannot be a generated column.",
+        f"Column {display_path(path)} cannot be a generated column.",
         cause=cause,
         fix=fix or "Generate a top-level column from columns that are not generated.",
     )

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from delta_core.errors import ConstraintViolationError, SchemaError, SchemaMismatchError
 from delta_core.schema.column_mapping import NAME_KEY
-from delta_core.schema.column_paths import shown, walk_fields
+from delta_core.schema.column_paths import display_path, walk_fields
 from delta_core.schema.field_metadata import (
     CURRENT_DEFAULT_KEY,
     GENERATION_KEY,
@@ -221,7 +221,7 @@ def validate_identity(schema: StructType, partition_columns: Iterable[str] = ())
         if identity_of(field) is None:
             continue
         if len(path) > 1:
-            raise _invalid(shown(path), "it is within another column.")
+            raise _invalid(display_path(path), "it is within another column.")
         if field.data_type != LONG:
             raise _invalid(field.name, f"it is of type {field.data_type}, and its values are of type long.")
         if field.name.casefold() in partitions:
@@ -262,7 +262,7 @@ def keep_high_water_marks(schema: StructType, other: StructType) -> StructType:
     return with_high_water_marks(schema, reached)
 
 
-def differ_in_high_water_marks_alone(before: StructType, after: StructType) -> bool:
+def differ_only_in_high_water_marks(before: StructType, after: StructType) -> bool:
     """Whether two schemas differ only in the high-water marks of identity columns.
 
     A commit that conflicts with such a change only generates its values again; everything it read is

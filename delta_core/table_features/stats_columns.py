@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from delta_core.errors import InvalidTablePropertyError
 from delta_core.schema.column_names import STATS_COLUMNS_KEY, is_list_of_names, parse_names, render_names
-from delta_core.schema.column_paths import Path, is_related, shown
+from delta_core.schema.column_paths import Path, display_path, is_related
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import VARIANT, DataType, StructField, StructType
 from delta_core.table_features.stats_leaves import has_bounds
@@ -32,7 +32,7 @@ def require_stats_columns(columns: TableColumns) -> None:
         problems = ["It is not a list of names such as a, b.c, `d.e`."]
     else:
         problems = [problem for path in paths if (problem := _problem(columns, path)) is not None]
-        problems += [f"{shown(path)} is listed twice." for path in _repeated(paths)]
+        problems += [f"{display_path(path)} is listed twice." for path in _repeated(paths)]
     if problems:
         raise InvalidTablePropertyError(
             f"The table property {STATS_COLUMNS_KEY} cannot be {names!r}.",
@@ -58,7 +58,7 @@ def _problem(columns: TableColumns, path: Path) -> str | None:
     """The reason why a name is not allowed in the list; None where it is allowed."""
     field = _field_at(columns.schema, path)
     if field is None:
-        return f"The column {shown(path)} does not exist."
+        return f"The column {display_path(path)} does not exist."
     if path[0].casefold() in {name.casefold() for name in columns.partition_columns}:
         return f"{field.name} is a partition column, whose values are in the log for every file."
     if len(path) == 1 and not _may_have_bounds(field.data_type):

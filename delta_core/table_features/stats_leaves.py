@@ -81,7 +81,7 @@ def stats_leaves(
     partition_columns: Sequence[str] = (),
 ) -> list[StatsLeaf]:
     """The leaves that get statistics, in schema order. Arrays and maps are leaves."""
-    leaves = every_leaf(schema, properties, partition_columns=partition_columns)
+    leaves = all_leaves(schema, properties, partition_columns=partition_columns)
     if properties is None:
         return leaves[:32]
     named = properties.data_skipping_stats_columns
@@ -92,7 +92,7 @@ def stats_leaves(
     return leaves if count < 0 else leaves[:count]
 
 
-def every_leaf(
+def all_leaves(
     schema: StructType,
     properties: SkippingProperties | None = None,
     *,

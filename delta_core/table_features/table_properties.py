@@ -75,7 +75,7 @@ class TableProperty(Generic[T]):
         return f"Set it to {accepted}. Its meaning: {self.help}" if accepted else self.help
 
 
-def parse_whole(string: str) -> int:
+def parse_integer(string: str) -> int:
     """Parse an integer. Raises ValueError."""
     try:
         return int(string)
@@ -122,7 +122,7 @@ def parse_bool(string: str) -> bool:
 
 _ACCEPTED: dict[Callable[[str], object], str] = {
     parse_bool: "true or false",
-    parse_whole: "an integer",
+    parse_integer: "an integer",
     parse_interval_ms: "an interval such as 'interval 7 days'",
     parse_bytes: "a size such as '128mb'",
 }
@@ -213,7 +213,7 @@ APPEND_ONLY = _flag("delta.appendOnly", False, "Set it to true to forbid deletin
 CHECKPOINT_INTERVAL = TableProperty(
     key="delta.checkpointInterval",
     default=10,
-    parse=parse_whole,
+    parse=parse_integer,
     validate=_positive,
     accepted="an integer of at least 1",
     help="Number of commits between two checkpoints.",
@@ -234,7 +234,7 @@ ENABLE_EXPIRED_LOG_CLEANUP = _flag(
 DATA_SKIPPING_NUM_INDEXED_COLS = TableProperty(
     key="delta.dataSkippingNumIndexedCols",
     default=32,
-    parse=parse_whole,
+    parse=parse_integer,
     validate=_at_least_minus_one,
     accepted="an integer of at least -1",
     help="Number of leading columns with statistics; -1 means all.",
@@ -248,7 +248,7 @@ DATA_SKIPPING_STATS_COLUMNS: TableProperty[tuple[str, ...] | None] = TableProper
 DATA_SKIPPING_STRING_PREFIX_LENGTH = TableProperty(
     key="delta.dataSkippingStringPrefixLength",
     default=32,
-    parse=parse_whole,
+    parse=parse_integer,
     validate=_positive,
     accepted="an integer of at least 1",
     help="Number of characters that bounds of strings are truncated to in statistics.",
@@ -294,7 +294,7 @@ RANDOMIZE_FILE_PREFIXES = _flag(
 RANDOM_PREFIX_LENGTH = TableProperty(
     key="delta.randomPrefixLength",
     default=2,
-    parse=parse_whole,
+    parse=parse_integer,
     validate=_positive,
     accepted="an integer of at least 1",
     help="Number of characters of a random prefix.",

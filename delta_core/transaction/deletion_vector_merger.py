@@ -34,7 +34,7 @@ from delta_core.deletion_vectors.file_update import (
     count_records,
     physical_records,
     removed,
-    with_new_deletion_vector,
+    update_deletion_vector,
 )
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
@@ -241,7 +241,7 @@ class DeletionVectorMerger:
             if file.is_done:
                 rewritten[key] = (None, None)
             elif file.gets_deletion_vector and file.union is not None:
-                update = with_new_deletion_vector(
+                update = update_deletion_vector(
                     live,
                     next(descriptors),
                     deletion_timestamp_ms=now_ms,

@@ -13,7 +13,7 @@ from delta_core.table_features.support import require_write_support
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.file_checks import require_consistent_files
-from delta_core.transaction.in_commit_time import begin_in_commit_times, settled_provenance
+from delta_core.transaction.in_commit_time import begin_in_commit_times, with_enablement_properties
 from delta_core.transaction.row_ids import require_enablement
 
 
@@ -87,7 +87,7 @@ def final_actions(
         return actions
     protocol, metadata = definition_after(base, actions)
     require_write_support(protocol, metadata, writer_kind=writer_kind)
-    settled = settled_provenance(base, protocol, metadata)
+    settled = with_enablement_properties(base, protocol, metadata)
     # A commit that enables in-commit timestamps records that in its metadata, even when the operation
     # changes only the protocol.
     if settled is not metadata or (not metadatas and begin_in_commit_times(base, protocol, metadata)):

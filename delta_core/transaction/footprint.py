@@ -23,7 +23,7 @@ def footprint_of(
     isolation: IsolationLevel | None,
     reuses_files: bool,
     rebased_domains: frozenset[str],
-    known_at_ms: int,
+    verified_at_ms: int,
 ) -> CommitFootprint:
     """The footprint that the conflict rules compare with winning commits.
 
@@ -32,7 +32,7 @@ def footprint_of(
         base: the table before the commit; None for a table that is created.
         reads: the read set that the actions depend on.
         isolation: overrides the table's level (`delta.isolationLevel`).
-        reuses_files, rebased_domains, known_at_ms: see `CommitFootprint`.
+        reuses_files, rebased_domains, verified_at_ms: see `CommitFootprint`.
     """
     level = isolation
     if level is None:
@@ -46,7 +46,7 @@ def footprint_of(
         matcher=_matcher(base, actions),
         reuses_files=reuses_files,
         rebased_domains=rebased_domains,
-        known_at_ms=known_at_ms,
+        verified_at_ms=verified_at_ms,
     )
 
 

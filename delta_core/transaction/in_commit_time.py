@@ -130,7 +130,7 @@ def in_commit_time(base: Snapshot | None, store: LogStore, *, active: bool) -> I
     )
 
 
-def settled_provenance(base: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Metadata:
+def with_enablement_properties(base: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Metadata:
     """The staged metadata with correct enablement properties, whatever values were staged.
 
     While the feature stays enabled the properties keep the table's values, so that a restore does not bring

@@ -50,7 +50,7 @@ class LogTailGuard:
     Attributes:
         store: the table's store.
         clock: the source of time.
-        known_at_ms: when the log's tail was last read.
+        verified_at_ms: when the log's tail was last read.
         log_retention_ms: how long the table keeps log files.
         version_file: the commit file of the version that was read, as it was then; None when not known.
         last_winner: path and bytes of the newest winning commit. It then replaces `version_file`.
@@ -63,7 +63,7 @@ class LogTailGuard:
 
     store: LogStore
     clock: Clock
-    known_at_ms: int
+    verified_at_ms: int
     log_retention_ms: int
     version_file: ObjectInfo | None = None
     last_winner: tuple[str, bytes] | None = None
@@ -77,7 +77,7 @@ class LogTailGuard:
     @property
     def age_ms(self) -> int:
         """Milliseconds since the log's tail was last read."""
-        return self.clock.now_ms() - self.known_at_ms
+        return self.clock.now_ms() - self.verified_at_ms
 
     def replace_actions(self, actions: Sequence[Action]) -> None:
         """Record that other actions will be committed. They may name other files."""
@@ -86,12 +86,12 @@ class LogTailGuard:
 
     def tail_seen(self, at_ms: int) -> None:
         """Record when the tail was read, after a check that the log is the same as before."""
-        self.known_at_ms = self._seen_here_ms = at_ms
+        self.verified_at_ms = self._seen_here_ms = at_ms
 
     def winner_seen(self, path: str, data: bytes, *, at_ms: int) -> None:
         """Record the newest winning commit and when it was read."""
         self.last_winner = (path, data)
-        self.known_at_ms = self._seen_here_ms = at_ms
+        self.verified_at_ms = self._seen_here_ms = at_ms
 
     def check(self) -> StaleCommitError | None:
         """The error that forbids the next write or rebase, or None.

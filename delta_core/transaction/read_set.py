@@ -53,7 +53,7 @@ class CommitFootprint:
             them any longer.
         oldest_file_ms: when the oldest added file was written, since a vacuum may delete it as an orphan
             file. Files that the transaction also removes do not count. A deletion vector file counts as
-            written at `known_at_ms`. None when no file counts.
+            written at `verified_at_ms`. None when no file counts.
     """
 
     reads: ReadSet
@@ -79,12 +79,12 @@ class CommitFootprint:
         matcher: FileMatcher,
         reuses_files: bool = False,
         rebased_domains: frozenset[str] = frozenset(),
-        known_at_ms: int | None = None,
+        verified_at_ms: int | None = None,
     ) -> CommitFootprint:
         """The footprint of staged actions. `rebased_domains` are the domains that rebase hooks merge.
 
         The actions record when a data file was written, but not when a deletion vector file was. It was
-        written after `known_at_ms`, when the table was read.
+        written after `verified_at_ms`, when the table was read.
         """
         removed = frozenset(canonical_log_path(a.path) for a in actions if isinstance(a, RemoveFile))
         written_ms = [
@@ -92,10 +92,10 @@ class CommitFootprint:
             for a in actions
             if isinstance(a, AddFile) and not (removed and canonical_log_path(a.path) in removed)
         ]
-        if known_at_ms is not None and any(
+        if verified_at_ms is not None and any(
             isinstance(a, AddFile) and _has_deletion_vector_file(a) for a in actions
         ):
-            written_ms.append(known_at_ms)
+            written_ms.append(verified_at_ms)
         return cls(
             reads=reads,
             removed_files=removed,

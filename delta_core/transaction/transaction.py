@@ -69,7 +69,7 @@ class Transaction:
         observer: TransactionObserver,
         clock: Clock,
         random: Random,
-        known_at_ms: int | None,
+        verified_at_ms: int | None,
         writer_kind: WriterKind = WriterKind.COMMIT,
         resolver: ConflictResolver | None = None,
     ) -> None:
@@ -86,8 +86,8 @@ class Transaction:
         self._random = random
         self._resolver = resolver
         self._writer_kind = writer_kind
-        self._known_at_ms = clock.now_ms() if known_at_ms is None else known_at_ms
-        self._is_blind = snapshot is None and known_at_ms is None
+        self._verified_at_ms = clock.now_ms() if verified_at_ms is None else verified_at_ms
+        self._is_blind = snapshot is None and verified_at_ms is None
         self._actions: list[Action] = []
         self._reads_whole_table = False
         self._predicates: list[Expression] = []
@@ -118,7 +118,7 @@ class Transaction:
         observer: TransactionObserver = NULL_OBSERVER,
         clock: Clock = SYSTEM_CLOCK,
         random: Random | None = None,
-        known_at_ms: int | None = None,
+        verified_at_ms: int | None = None,
         resolver: ConflictResolver | None = None,
     ) -> Self:
         """A transaction on an existing table.
@@ -134,7 +134,7 @@ class Transaction:
             observer: is called at each phase of the commit.
             clock: the source of time.
             random: the source of jitter.
-            known_at_ms: when the snapshot was last known to be the newest; None means when it was loaded.
+            verified_at_ms: when the snapshot was last known to be the newest; None means when it was loaded.
             resolver: settles by rows conflicts that the rules find by files.
 
         Raises:
@@ -152,7 +152,7 @@ class Transaction:
             observer=observer,
             clock=clock,
             random=random or Random(),
-            known_at_ms=snapshot.known_at_ms if known_at_ms is None else known_at_ms,
+            verified_at_ms=snapshot.verified_at_ms if verified_at_ms is None else verified_at_ms,
             resolver=resolver,
         )
 
@@ -169,15 +169,15 @@ class Transaction:
         observer: TransactionObserver = NULL_OBSERVER,
         clock: Clock = SYSTEM_CLOCK,
         random: Random | None = None,
-        known_at_ms: int | None = None,
+        verified_at_ms: int | None = None,
     ) -> Self:
         """A transaction that creates version 0. Its actions must include a protocol and metadata.
 
         When another writer creates the table first, `commit` returns a `Conflict` of the rule
-        `protocol_changed`. The arguments are those of `begin`, except for `known_at_ms`.
+        `protocol_changed`. The arguments are those of `begin`, except for `verified_at_ms`.
 
         Args:
-            known_at_ms: when a check last found no table. When no check was made (None), the commit checks
+            verified_at_ms: when a check last found no table. When no check was made (None), the commit checks
                 before and after its write, because version 0 is also free after a log cleanup.
         """
         return cls(
@@ -191,7 +191,7 @@ class Transaction:
             observer=observer,
             clock=clock,
             random=random or Random(),
-            known_at_ms=known_at_ms,
+            verified_at_ms=verified_at_ms,
         )
 
     @property
@@ -325,7 +325,7 @@ class Transaction:
         note_version(self.store, definition_after(self.snapshot, actions).metadata.id, result.version)
         snapshot = self._snapshot_after(committer.tail)
         if snapshot is not None:  # after a pause that followed the write, the view of the table is outdated
-            snapshot.known_at_ms = min(snapshot.known_at_ms, began_ms)
+            snapshot.verified_at_ms = min(snapshot.verified_at_ms, began_ms)
         if result.already_applied:
             return replace(result, snapshot=snapshot)
         return replace(result, operation_metrics=dict(self._metrics), snapshot=snapshot)
@@ -335,7 +335,7 @@ class Transaction:
         return LogTailGuard(
             store=self.store,
             clock=self._clock,
-            known_at_ms=self._known_at_ms,
+            verified_at_ms=self._verified_at_ms,
             log_retention_ms=properties.log_retention_ms,
             version_file=None if self.snapshot is None else self.snapshot.segment.version_file,
             creates=self.snapshot is None,
@@ -344,7 +344,7 @@ class Transaction:
                 store=self.store,
                 clock=self._clock,
                 paths=staged_paths(actions, root_uri=self.store.uri),
-                since_ms=self._known_at_ms,
+                since_ms=self._verified_at_ms,
                 retention_ms=properties.deleted_file_retention_ms,
             ),
         )
@@ -387,7 +387,7 @@ class Transaction:
             isolation=self._isolation,
             reuses_files=self._reuses_files,
             rebased_domains=frozenset().union(*(rebase_hook.domains for rebase_hook in rebase_hooks)),
-            known_at_ms=self._known_at_ms,
+            verified_at_ms=self._verified_at_ms,
         )
         return StagedCommit(
             actions=actions,

@@ -56,7 +56,7 @@ def commit_change(
     properties: CommitProperties,
     observer: TransactionObserver,
     clock: Clock,
-    known_at_ms: int,
+    verified_at_ms: int,
 ) -> Committed:
     """Commit, or delete the written files and raise. The files are kept when the commit's state is unknown.
 
@@ -74,7 +74,7 @@ def commit_change(
             properties=properties,
             observer=observer,
             clock=clock,
-            known_at_ms=known_at_ms,
+            verified_at_ms=verified_at_ms,
         )
         transaction.read_predicate(None if change.predicate == TRUE else change.predicate)
         transaction.read_files(change.read.column("path").to_pylist())

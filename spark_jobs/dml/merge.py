@@ -45,7 +45,7 @@ from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, assignments, evolved_schema
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.schema import to_spark
-from spark_jobs.sql_meaning import SqlSemantics
+from spark_jobs.sql_semantics import SqlSemantics
 from spark_jobs.writer.checks import Check, partition_name_checks, table_checks, with_checks
 from spark_jobs.writer.columns import with_partition_strings
 from spark_jobs.writer.commits import record_commit
@@ -123,7 +123,7 @@ def merge_into(
         CommitStateUnknownError: the written files are kept, because a commit may refer to them.
         JobFailedError: Spark failed.
     """
-    began, known_at_ms = clock.monotonic_seconds(), clock.now_ms()
+    began, verified_at_ms = clock.monotonic_seconds(), clock.now_ms()
     if already_applied(snapshot, request.properties.txn) is not None:
         return _result(request, snapshot.version, snapshot.version, was_applied=True)
     _require_mergeable(snapshot, request.clauses)
@@ -184,7 +184,7 @@ def merge_into(
             properties=request.properties,
             observer=observer,
             clock=clock,
-            known_at_ms=known_at_ms,
+            verified_at_ms=verified_at_ms,
         )
     finally:
         # The commit deletes the written files if and only if no version can refer to them.

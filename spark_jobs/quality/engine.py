@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from spark_jobs.quality.counted import CountedValues
 from spark_jobs.quality.rules import EngineRule
 from spark_jobs.quality.staged import Positions
 from spark_jobs.quality.tallies import Tally
+from spark_jobs.quality.value_counts import CountedValues
 
 EngineRules = Mapping[int, EngineRule]
 """Rules by the index of their expectation in the suite."""

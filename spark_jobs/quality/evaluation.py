@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from spark_jobs.quality.counted import CountedValues, TooManyValuesError, observe
 from spark_jobs.quality.engine import Engine, EngineResults
 from spark_jobs.quality.outcome import ExpectationOutcome, outcome_of_rows, outcome_of_statistic
 from spark_jobs.quality.pandas_engine import evaluate_with_library
@@ -29,6 +28,7 @@ from spark_jobs.quality.rules import (
 from spark_jobs.quality.staged import Positions, StagedFiles
 from spark_jobs.quality.suite import PlannedExpectation
 from spark_jobs.quality.tallies import Tally
+from spark_jobs.quality.value_counts import CountedValues, TooManyValuesError, observe
 from spark_jobs.quality.verdict import MAX_COLLECTED_ROWS
 
 

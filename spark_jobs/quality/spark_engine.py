@@ -19,7 +19,6 @@ from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import BOOLEAN, DOUBLE, FLOAT, LONG, VARIANT, StructField, StructType
 from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
-from spark_jobs.quality.counted import MAX_LISTED, POSITION_KEY, key_name, keys_of
 from spark_jobs.quality.engine import EngineResults, EngineRules
 from spark_jobs.quality.params import MAX_SAMPLES
 from spark_jobs.quality.rules import (
@@ -33,6 +32,7 @@ from spark_jobs.quality.rules import (
 )
 from spark_jobs.quality.staged import Positions, StagedFiles
 from spark_jobs.quality.tallies import Tally, tally_from_json, tally_of
+from spark_jobs.quality.value_counts import MAX_LISTED, POSITION_KEY, key_name, keys_of
 from spark_jobs.reader.data_files import DataFiles, data_files
 from spark_jobs.reader.native_scan import scan_files, with_partition_values
 from spark_jobs.schema import to_spark

@@ -17,9 +17,9 @@ from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
 from delta_core.storage.open import open_store
 from spark_jobs.packaging import ensure_importable
+from spark_jobs.partitioning import one_row_per_partition
 from spark_jobs.reader.data_files import DataFiles
 from spark_jobs.schema import to_spark
-from spark_jobs.spreading import one_row_per_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

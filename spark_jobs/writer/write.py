@@ -176,7 +176,7 @@ def write_to(
     the staged files and decides which rows are committed.
     """
     started = clock.monotonic_seconds()
-    known_at_ms = clock.now_ms()
+    verified_at_ms = clock.now_ms()
     version_from = snapshot.version if snapshot is not None else None
     if must_create and snapshot is not None:
         raise ConfigurationError(
@@ -235,7 +235,7 @@ def write_to(
             properties=properties,
             observer=observer,
             clock=clock,
-            known_at_ms=known_at_ms,
+            verified_at_ms=verified_at_ms,
         )
     except CommitStateUnknownError:
         raise

@@ -25,7 +25,7 @@ from delta_airflow.operators.restore import DeltaRestoreOperator
 from delta_airflow.operators.summary import applied_note, summarize
 from delta_core.errors import ConfigurationError
 from delta_core.jobs.job_result import JobResult, JobStatus
-from delta_core.transaction.applied_by import AppliedBy
+from delta_core.transaction.applied_commit import AppliedCommit
 from tests.support.cleared_tasks import RETRIES, Instance
 
 SOURCE = {"format": "parquet", "uris": ["/in"]}
@@ -125,7 +125,7 @@ def test_answer_and_lease_are_templated_and_go_into_the_spec(airflow_connection:
 # ------------------------------------------------------------ what is said of it
 
 
-def applied(by: AppliedBy | None) -> JobResult:
+def applied(by: AppliedCommit | None) -> JobResult:
     return JobResult(job_id="j", kind="load", status=JobStatus.SUCCEEDED, already_applied=True, applied_by=by)
 
 
@@ -133,15 +133,15 @@ def applied(by: AppliedBy | None) -> JobResult:
     ("by", "note"),
     [
         (
-            AppliedBy(version=7, user_metadata={"run": "manual__1", "dag": "d"}),
+            AppliedCommit(version=7, user_metadata={"run": "manual__1", "dag": "d"}),
             "applied by run manual__1 at version 7; nothing was done",
         ),
-        (AppliedBy(version=7), "applied at version 7; nothing was done"),
-        (AppliedBy(version=7, user_metadata={"run": ["x"]}), "applied at version 7; nothing was done"),
+        (AppliedCommit(version=7), "applied at version 7; nothing was done"),
+        (AppliedCommit(version=7, user_metadata={"run": ["x"]}), "applied at version 7; nothing was done"),
         (None, "applied by a commit that is no longer in the log; nothing was done"),
     ],
 )
-def test_the_note_names_run_and_version_as_far_as_they_are_known(by: AppliedBy | None, note: str) -> None:
+def test_the_note_names_run_and_version_as_far_as_they_are_known(by: AppliedCommit | None, note: str) -> None:
     assert applied_note(applied(by)) == note
     summary = summarize(applied(by), result_uri="file:///r")
     assert summary["note"] == note

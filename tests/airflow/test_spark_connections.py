@@ -27,7 +27,7 @@ from delta_airflow.spark_conf import FIXED_CONF
 from delta_airflow.spark_parsing import parse_spark_arguments
 from delta_core.errors import ConfigurationError
 from spark_jobs import session
-from spark_jobs.handed_conf import VARIABLE
+from spark_jobs.environment_conf import VARIABLE
 from tests.support.airflow import connection_json
 from tests.support.spark_connections import (
     CANARY,
@@ -394,11 +394,17 @@ def test_an_operator_that_runs_inline_by_itself_goes_to_its_spark_connection(
         ({"spark_conn_id": "company", "spark_conf": {"spark.app.name": "x"}}, "argument name"),
         ({"spark_conn_id": "company", "spark_conf": {"spark.yarn.queue": "x"}}, "argument yarn_queue"),
         ({"spark_conn_id": "company", "spark_conf": {"spark.submit.deployMode": "x"}}, "deploy_mode"),
-        ({"spark_conn_id": "company", "spark_conf": {"spark.sql.ansi.enabled": False}}, "same meaning everywhere"),
+        (
+            {"spark_conn_id": "company", "spark_conf": {"spark.sql.ansi.enabled": False}},
+            "same meaning everywhere",
+        ),
         ({"spark_conn_id": "company", "spark_conf": {"spark.a": None}}, "'spark.a' in the argument"),
         ({"spark_conn_id": "company", "spark_conf": {"spark.a": ["x"]}}, "'spark.a' in the argument"),
         ({"spark_conn_id": "company", "spark_conf": "[1]"}, "spark_conf is not valid"),
-        ({"spark_conn_id": "company", "env_vars": {"DELTAWARD_STORAGE_OPTIONS": "{}"}}, "reserved for the driver"),
+        (
+            {"spark_conn_id": "company", "env_vars": {"DELTAWARD_STORAGE_OPTIONS": "{}"}},
+            "reserved for the driver",
+        ),
     ],
 )
 def test_what_cannot_be_done_fails_the_task_with_what_to_do(

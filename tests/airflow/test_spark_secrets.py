@@ -20,7 +20,7 @@ from delta_airflow.spark_arguments import SPARK_ARGUMENTS
 from delta_airflow.spark_conf import is_secret
 from delta_airflow.spark_parsing import parse_spark_arguments
 from delta_core.errors import ConfigurationError
-from spark_jobs.handed_conf import VARIABLE
+from spark_jobs.environment_conf import VARIABLE
 from tests.support.airflow import AirflowHome, connection_json
 from tests.support.repository import ROOT, code_blocks
 from tests.support.spark_connections import (

@@ -548,7 +548,9 @@ def test_the_connection_is_read_anew_each_time_and_on_an_event_loop(monkeypatch:
 def test_a_connection_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_T", connection_json(storage_conn_id="nowhere"))
     for read in (lambda: DeltawardHook("t").settings, lambda: asyncio.run(DeltawardHook.aload("t"))):
-        with pytest.raises(ConfigurationError, match="connection nowhere, to which storage_conn_id of t refers"):
+        with pytest.raises(
+            ConfigurationError, match="connection nowhere, to which storage_conn_id of t refers"
+        ):
             read()
     good, message = DeltawardHook("t").test_connection()
     assert not good

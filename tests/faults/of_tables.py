@@ -127,7 +127,7 @@ FAULTS = [
     Fault(
         name="a checkpoint is not compared with its version",
         guarantee="_last_checkpoint names a checkpoint that was read back",
-        target="delta_core.checkpoint.read_back:Contents.difference",
+        target="delta_core.checkpoint.checkpoint_contents:Contents.difference",
         mutate=returns(None),
         killer="tests/unit/checkpoint/test_classic.py::test_what_does_not_verify_is_deleted",
     ),

@@ -50,7 +50,7 @@ def in_one_process(seed: str, scheduler: Scheduler) -> Iterator[None]:
 
         stack.enter_context(mock.patch.object(transaction, "Random", seeded))
         stack.enter_context(
-            mock.patch.object(monotonic_versions, "FLOORS", _MonotonicVersionsOfWorkers(scheduler))
+            mock.patch.object(monotonic_versions, "KNOWN_VERSIONS", _MonotonicVersionsOfWorkers(scheduler))
         )
         for module in (checkpoint_reader, open_log, parallel):
             stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", _Inline))

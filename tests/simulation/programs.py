@@ -73,7 +73,7 @@ class Program:
         except Crashed:
             self._scheduler.current.dead = False
             self._held = None  # the process that comes next knows nothing
-            monotonic_versions.FLOORS.forget(self._store)
+            monotonic_versions.KNOWN_VERSIONS.forget(self._store)
             self._note_end(job, "crashed")
             # Without a key nobody knows whether the job may be run again.
             return job.kind is not Kind.KEYED_APPEND and job.kind in WRITES

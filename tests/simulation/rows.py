@@ -11,7 +11,7 @@ from dataclasses import replace
 from random import Random
 
 from delta_core.actions import AddFile, RemoveFile
-from delta_core.deletion_vectors.file_update import physical_records, removed, with_new_deletion_vector
+from delta_core.deletion_vectors.file_update import physical_records, removed, update_deletion_vector
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.union import DeletionVectorUnion, unite
 from delta_core.deletion_vectors.writer import write_deletion_vectors
@@ -112,7 +112,7 @@ class RowProgram(Program):
             return None
         written = write_deletion_vectors(self._store, (union.positions for _, union in partly))
         for (file, _), dv in zip(partly, written.descriptors, strict=True):
-            update = with_new_deletion_vector(file, dv, deletion_timestamp_ms=now_ms)
+            update = update_deletion_vector(file, dv, deletion_timestamp_ms=now_ms)
             actions += [action for action in (update.remove, update.add) if action is not None]
         if job.kind is Kind.MOVE_ROWS:
             actions += [self._moved_file(job, partition, moved) for partition, moved in ids.items()]

@@ -66,7 +66,7 @@ def test_commit_that_others_have_checkpointed_is_not_rejected(tmp_path: Path, fa
     store = FaultyStore(local)
     raise_for_result(Transaction.create(local, clock=clock).add(PROTOCOL, METADATA, add("first")).commit())
 
-    known_at_ms = clock.now_ms()
+    verified_at_ms = clock.now_ms()
     snapshot = Snapshot.load(store, clock=clock)
     clock.advance(HOUR_SECONDS + 1)
     store.puts = [fault]
@@ -76,7 +76,7 @@ def test_commit_that_others_have_checkpointed_is_not_rejected(tmp_path: Path, fa
         observer=Meanwhile(local, clock),
         clock=clock,
         random=Random(1),
-        known_at_ms=known_at_ms,
+        verified_at_ms=verified_at_ms,
     )
     result = transaction.add(add("mine")).commit()
 
@@ -129,7 +129,7 @@ def test_creation_where_version_0_was_cleaned_up_writes_nothing(tmp_path: Path, 
     """It was written, and not acknowledged; who asked for version 0 of the table read it nevertheless."""
     clock = ManualClock(START_MS)
     store = LocalLogStore(tmp_path, clock=clock)
-    creation = Transaction.create(store, clock=clock, known_at_ms=clock.now_ms() if looked else None)
+    creation = Transaction.create(store, clock=clock, verified_at_ms=clock.now_ms() if looked else None)
     creation.add(PROTOCOL, METADATA, add("mine"))
     Sleep(tmp_path, ManualClock(START_MS)).on_phase(CommitPhase.BEFORE_PUT, 0)
     clock.advance(60)

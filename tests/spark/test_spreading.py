@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.spreading import one_row_per_partition
+from spark_jobs.partitioning import one_row_per_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from delta_core.actions import Action, AddFile, DeletionVectorDescriptor
 from delta_core.clock import SYSTEM_CLOCK
-from delta_core.deletion_vectors.file_update import FileUpdate, with_new_deletion_vector, without_rows
+from delta_core.deletion_vectors.file_update import FileUpdate, remove_empty_file, update_deletion_vector
 from delta_core.deletion_vectors.union import read_union
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.schema.json import schema_to_json
@@ -90,10 +90,10 @@ class DeletionVectorTable:
             self._rows[number] -= set(union.newly_deleted.tolist())
             file = self._live.pop(number)
             if union.deletes_all:
-                updates.append(without_rows(file, deletion_timestamp_ms=NOW_MS))
+                updates.append(remove_empty_file(file, deletion_timestamp_ms=NOW_MS))
                 continue
             dv = written.descriptors[kept.index(number)]
-            update = with_new_deletion_vector(file, dv, deletion_timestamp_ms=NOW_MS)
+            update = update_deletion_vector(file, dv, deletion_timestamp_ms=NOW_MS)
             assert update.add is not None
             self._live[number] = update.add
             updates.append(update)

@@ -15,7 +15,7 @@ from delta_core import DeltaTable
 from delta_core.actions import Action, DomainMetadata, Metadata, Protocol
 from delta_core.data.row_pipeline import write_rows
 from delta_core.data.write_plan import WritePlan
-from delta_core.deletion_vectors.file_update import with_new_deletion_vector
+from delta_core.deletion_vectors.file_update import update_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.snapshot.snapshot import Snapshot
@@ -212,7 +212,7 @@ def delete(root: Path, positions: Sequence[int], *, files: int = 2) -> None:
         written = write_deletion_vectors(
             snapshot.store, [np.array(positions, np.int64)], inline_max_bytes=-1 if files > 1 else 1000
         )
-        update = with_new_deletion_vector(file, written.descriptors[0], deletion_timestamp_ms=1)
+        update = update_deletion_vector(file, written.descriptors[0], deletion_timestamp_ms=1)
         actions += [action for action in (update.remove, update.add) if action is not None]
     commit(root, *actions)
 

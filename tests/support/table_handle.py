@@ -14,11 +14,11 @@ class StoreTable:
         self.store = store
         self.clock = clock
         self.snapshot = Snapshot.load(store, clock=clock)
-        self.known_at_ms = clock.now_ms()
+        self.verified_at_ms = clock.now_ms()
 
     def update_incremental(self) -> None:
         self.adopt(self.snapshot.refresh())
 
     def adopt(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.known_at_ms = self.clock.now_ms()
+        self.verified_at_ms = self.clock.now_ms()

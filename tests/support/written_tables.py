@@ -56,7 +56,7 @@ _LEFT_OUT = frozenset(
 _ONLY_WITH = {
     "add_constraint": "constraints",
     "cluster_by": "clustering",
-    "number_rows": "row-tracking",
+    "assign_row_ids": "row-tracking",
     "set_domain": "domains",
 }
 """Operations that turn a feature on: only for tables that are to have it."""

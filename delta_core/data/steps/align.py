@@ -19,7 +19,7 @@ from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError
 from delta_core.schema.enforcement import conform
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
-from delta_core.schema.variant_parts import has_variants, schema_in_parts
+from delta_core.schema.variant_structs import has_variants, with_variant_struct_fields
 from delta_core.variants.validation import first_malformed
 
 RowOf: TypeAlias = Callable[[int], int]
@@ -39,7 +39,7 @@ class AlignStep:
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
-        self._schema = schema_in_parts(plan.schema) if plan.has_variants else plan.schema
+        self._schema = with_variant_struct_fields(plan.schema) if plan.has_variants else plan.schema
 
     def apply(self, batch: RowBatch) -> RowBatch:
         """Convert rows with the caller's columns to rows with the table's columns."""

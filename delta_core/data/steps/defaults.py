@@ -15,8 +15,8 @@ from delta_core.data.steps.step import with_column
 from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ExpressionError
 from delta_core.expressions.arithmetic import cast_value
+from delta_core.expressions.constant_expressions import parse_constant
 from delta_core.expressions.evaluate import evaluate
-from delta_core.expressions.now import parse_constant
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.types import VARIANT, DataType
 

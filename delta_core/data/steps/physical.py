@@ -20,8 +20,8 @@ from delta_core.schema.column_mapping import ColumnMappingMode, FileColumn
 from delta_core.schema.conversion import convert_chunked
 from delta_core.schema.evolution import require_writable_void
 from delta_core.schema.file_schema import file_fields, file_schema
-from delta_core.schema.required import has_required_fields, without_hidden_nulls
-from delta_core.table_features.stats_leaves import every_leaf
+from delta_core.schema.hidden_nulls import has_required_fields, without_hidden_nulls
+from delta_core.table_features.stats_leaves import all_leaves
 
 
 class PhysicalStep:
@@ -91,7 +91,7 @@ class PhysicalStep:
         leaves = self._in_files(stats_leaves(self._plan.schema, properties, **self._partitions))
         missing = set(self._plan.clustered_by) - {leaf.path for leaf in leaves}
         if missing:
-            every = self._in_files(every_leaf(self._plan.schema, properties, **self._partitions))
+            every = self._in_files(all_leaves(self._plan.schema, properties, **self._partitions))
             leaves += [leaf for leaf in every if leaf.path in missing]
         return leaves
 

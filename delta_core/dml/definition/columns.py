@@ -18,7 +18,7 @@ from delta_core.errors import ConstraintViolationError, SchemaError
 from delta_core.scan.scan import Scan
 from delta_core.schema import column_changes as changes
 from delta_core.schema.column_changes import Position
-from delta_core.schema.column_paths import shown
+from delta_core.schema.column_paths import display_path
 from delta_core.schema.column_types import change_type as with_type
 from delta_core.schema.column_uses import ColumnUse
 from delta_core.schema.json import schema_to_json
@@ -62,7 +62,7 @@ def add_columns(
         return applied
     added = list(columns)
     changed = changes.add_columns(table_columns(snapshot), added, parent=parent, position=position)
-    listed = [{"column": {"name": shown((*parent, f.name)), "type": str(f.data_type)}} for f in added]
+    listed = [{"column": {"name": display_path((*parent, f.name)), "type": str(f.data_type)}} for f in added]
     return _commit(snapshot, changed, operation="ADD COLUMNS", parameters={"columns": listed}, **options)
 
 
@@ -76,11 +76,11 @@ def rename_column(snapshot: Snapshot, column: Sequence[str], name: str, **option
     """
     if not isinstance(name, str):
         raise SchemaError(
-            f"The column {shown(column)} cannot be renamed to {name!r}.",
+            f"The column {display_path(column)} cannot be renamed to {name!r}.",
             cause=f"The new name is of type {type(name).__name__}.",
             fix="Pass a string.",
         )
-    parameters = {"oldColumnPath": shown(column), "newColumnPath": shown((*column[:-1], name))}
+    parameters = {"oldColumnPath": display_path(column), "newColumnPath": display_path((*column[:-1], name))}
     return _change(
         snapshot,
         lambda columns: changes.rename_column(columns, column, name, uses=_uses(snapshot)),
@@ -101,7 +101,7 @@ def drop_columns(snapshot: Snapshot, columns: Sequence[Sequence[str]], **options
         snapshot,
         lambda current: changes.drop_columns(current, columns, uses=_uses(snapshot)),
         operation="DROP COLUMNS",
-        parameters={"columns": [shown(column) for column in columns]},
+        parameters={"columns": [display_path(column) for column in columns]},
         **options,
     )
 
@@ -117,7 +117,7 @@ def move_column(snapshot: Snapshot, column: Sequence[str], position: Position, *
         snapshot,
         lambda columns: changes.move_column(columns, column, position),
         operation="CHANGE COLUMN",
-        parameters={"column": shown(column), "position": sql_position},
+        parameters={"column": display_path(column), "position": sql_position},
         **options,
     )
 
@@ -132,7 +132,7 @@ def set_comment(snapshot: Snapshot, column: Sequence[str], comment: str | None, 
         snapshot,
         lambda columns: changes.set_comment(columns, column, comment),
         operation="CHANGE COLUMN",
-        parameters={"column": shown(column), "comment": comment},
+        parameters={"column": display_path(column), "comment": comment},
         **options,
     )
 
@@ -168,7 +168,7 @@ def set_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> C
         if violations:
             first = violations[0]
             raise ConstraintViolationError(
-                f"The column {shown(column)} cannot be NOT NULL.",
+                f"The column {display_path(column)} cannot be NOT NULL.",
                 cause=f"{first.column} is null in at least {first.num_rows} existing rows of the table.",
                 fix="Correct or delete these rows first.",
             )
@@ -190,7 +190,7 @@ def change_type(snapshot: Snapshot, column: Sequence[str], data_type: DataType, 
         snapshot,
         lambda columns: with_type(columns, column, data_type, uses=_uses(snapshot), iceberg=iceberg),
         operation="CHANGE COLUMN",
-        parameters={"column": shown(column), "type": str(data_type)},
+        parameters={"column": display_path(column), "type": str(data_type)},
         **options,
     )
 
@@ -207,7 +207,7 @@ def set_default(snapshot: Snapshot, column: Sequence[str], text: str, **options:
         snapshot,
         lambda columns: replace(columns, schema=with_default(columns.schema, column, text)),
         operation="CHANGE COLUMN",
-        parameters={"column": shown(column), "default": text},
+        parameters={"column": display_path(column), "default": text},
         **options,
     )
 
@@ -222,7 +222,7 @@ def drop_default(snapshot: Snapshot, column: Sequence[str], **options: Any) -> C
         snapshot,
         lambda columns: replace(columns, schema=without_default(columns.schema, column)),
         operation="CHANGE COLUMN",
-        parameters={"column": shown(column), "default": None},
+        parameters={"column": display_path(column), "default": None},
         **options,
     )
 

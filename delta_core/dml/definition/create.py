@@ -9,7 +9,7 @@ from delta_core.dml.definition.change import applied_before
 from delta_core.dml.metadata_update import TableDefinition, plan_metadata_update
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import TableExistsError
-from delta_core.schema.column_paths import shown
+from delta_core.schema.column_paths import display_path
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -48,7 +48,7 @@ def create_table(
     require_commit_properties(properties)
     # A string is one name, not a sequence of letters.
     cluster_by = [cluster_by] if isinstance(cluster_by, str) else cluster_by
-    known_at_ms = clock.now_ms()
+    verified_at_ms = clock.now_ms()
     if Snapshot.exists(store):
         applied = (
             None if properties.txn is None else applied_before(Snapshot.load(store), properties=properties)
@@ -75,7 +75,7 @@ def create_table(
         },
         properties=properties,
         clock=clock,
-        known_at_ms=known_at_ms,
+        verified_at_ms=verified_at_ms,
     )
     result = commit_and_checkpoint(transaction.add(*change.actions))
     if isinstance(result, Conflict):
@@ -85,7 +85,9 @@ def create_table(
 
 def _cluster_by(columns: Sequence[str | Sequence[str]] | None) -> dict[str, list[str]]:
     return (
-        {} if columns is None else {"clusterBy": [shown([c] if isinstance(c, str) else c) for c in columns]}
+        {}
+        if columns is None
+        else {"clusterBy": [display_path([c] if isinstance(c, str) else c) for c in columns]}
     )
 
 

@@ -36,7 +36,7 @@ def add_feature(snapshot: Snapshot, name: str, **options: Any) -> Committed:
     if applied is not None:
         return applied
     request = ProtocolRequest.of({FEATURE_PREFIX + name: "supported"})
-    if request.is_met_by(snapshot.protocol):
+    if request.is_satisfied_by(snapshot.protocol):
         return Committed(version=snapshot.version, attempts=0, snapshot=snapshot)
     return commit_change(
         snapshot,

@@ -11,7 +11,7 @@ from delta_core.boundary import public, public_class
 from delta_core.dml.arguments import require_string
 from delta_core.errors import ConfigurationError
 from delta_core.schema.field_metadata import COMMENT_KEY, CURRENT_DEFAULT_KEY, with_metadata
-from delta_core.schema.given import TypeLike, coerce_type
+from delta_core.schema.schema_arguments import TypeLike, coerce_type
 from delta_core.schema.types import StructField
 from delta_core.table_features.generation import define_generated
 from delta_core.table_features.identity import define_identity

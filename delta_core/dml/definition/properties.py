@@ -9,7 +9,7 @@ from typing import Any
 from delta_core.actions import Metadata
 from delta_core.dml.definition.change import any_has_prefix, commit_change, with_configuration
 from delta_core.dml.definition.columns import table_columns, with_columns
-from delta_core.dml.known_properties import refuse_unknown_properties, require_own_values
+from delta_core.dml.known_properties import refuse_unknown_properties, require_valid_values
 from delta_core.errors import ConfigurationError, InvalidTablePropertyError
 from delta_core.schema.column_mapping import MODE_KEY
 from delta_core.schema.column_names import STATS_COLUMNS_KEY
@@ -80,7 +80,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
     if STATS_COLUMNS_KEY in request.properties:
         require_stats_columns(_columns_of(metadata))
     refuse_unknown_properties(set(request.properties) - set(snapshot.metadata.configuration))
-    require_own_values(request.properties)
+    require_valid_values(request.properties)
     clustering = clustering_of(snapshot)
     if clustering is not None and STATS_COLUMNS_KEY in metadata.configuration:
         require_statistics(clustering, schema_from_json(metadata.schema_string), metadata.configuration)

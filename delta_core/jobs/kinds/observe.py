@@ -10,7 +10,7 @@ from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
 from delta_core.maintenance.clustering import ClusteringPlan, plan_clustering
 from delta_core.maintenance.compaction import CompactionPlan, plan_compaction
-from delta_core.maintenance.observe import LastLook, MaintenanceRules, TableHealth, decide, observe
+from delta_core.maintenance.observe import LastObservation, MaintenanceRules, TableHealth, decide, observe
 from delta_core.maintenance.vacuum import plan_vacuum
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
@@ -92,7 +92,7 @@ def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
         and not list_vacuum
         and since.holds(context.require_store())
     ):
-        seen: LastLook | None = since
+        seen: LastObservation | None = since
         health, compaction = since.at(context.clock.now_ms()), since.compaction
         versions = {"version_from": health.version, "version_to": health.version}
     else:
@@ -107,7 +107,7 @@ def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
             clock=context.clock,
         )
         compaction = _maintenance_plan(snapshot, health, target, reach).predicted()
-        seen = LastLook.of(snapshot, health, compaction=compaction, asked=asked)
+        seen = LastObservation.of(snapshot, health, compaction=compaction, asked=asked)
         versions = {}
         if list_vacuum:
             vacuum = plan_vacuum(snapshot, retention_hours=rules.vacuum_retention_hours, clock=context.clock)
@@ -138,12 +138,12 @@ def _data_access(spec: JobSpec, context: JobContext) -> DataAccess:
     return DataAccess(allowed_roots=context.allowed_roots(spec), clock=context.clock)
 
 
-def _since(spec: JobSpec) -> LastLook | None:
+def _since(spec: JobSpec) -> LastObservation | None:
     """The earlier plan's `output.seen`, unless it belongs to another table than the job's."""
     document = spec.params.get("since")
     if document is None:
         return None
-    last_look = LastLook.from_json(document)
+    last_look = LastObservation.from_json(document)
     return last_look if spec.table.id in (None, last_look.health.table_id) else None
 
 

@@ -103,7 +103,7 @@ def enable_row_tracking(
     return backfill.run(snapshot, files_per_commit=files_per_commit, enables=True)
 
 
-def number_rows(
+def assign_row_ids(
     snapshot: Snapshot,
     *,
     files_per_commit: int = FILES_PER_COMMIT,
@@ -143,7 +143,7 @@ class _Backfill:
         latest.require_writable(writer_kind=WriterKind.REWRITE, operation="give row ids to the table's rows")
         if enables_row_tracking(latest.metadata):
             return BackfillResult(committed=None)
-        self.require_reach(latest)
+        self.require_allowed_paths(latest)
         latest = self.support(latest)
         files = commits = conflicts = 0
         while True:
@@ -161,11 +161,11 @@ class _Backfill:
                     raise
             latest = latest.refresh()
 
-    def require_reach(self, latest: Snapshot) -> None:
+    def require_allowed_paths(self, latest: Snapshot) -> None:
         """Check, before the first commit, that every file that must be opened may be opened."""
         files = latest.files.to_table(LIVE_FILE_SCHEMA.names)
         unnumbered = files.filter(lacks_row_ids(files))
-        self.access.require_reach(uncounted_paths(unnumbered), store=latest.store)
+        self.access.require_allowed_paths(uncounted_paths(unnumbered), store=latest.store)
 
     def support(self, latest: Snapshot) -> Snapshot:
         """Add the feature to the protocol and remove its suspension; returns the resulting version."""

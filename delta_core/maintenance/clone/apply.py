@@ -16,7 +16,7 @@ from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import SILENT
 from delta_core.maintenance.clone.copying import copy_files
-from delta_core.maintenance.clone.places import require_separate_locations
+from delta_core.maintenance.clone.location_check import require_separate_locations
 from delta_core.maintenance.clone.result import CloneResult
 from delta_core.maintenance.clone.translation import (
     CLONE_OF,
@@ -43,7 +43,7 @@ from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
 from delta_core.transaction.file_actions import add_actions, remove_actions
-from delta_core.transaction.in_commit_time import has_in_commit_times, settled_provenance
+from delta_core.transaction.in_commit_time import has_in_commit_times, with_enablement_properties
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
@@ -66,7 +66,7 @@ class ClonePlan:
         adds: files that are new in the clone.
         copies: objects to copy for the new files.
         removed: the clone's files that the source does not have, as rows of LIVE_FILE_SCHEMA.
-        known_at_ms: when the target was read, in epoch milliseconds.
+        verified_at_ms: when the target was read, in epoch milliseconds.
     """
 
     source: Snapshot
@@ -80,7 +80,7 @@ class ClonePlan:
     adds: tuple[AddFile, ...]
     copies: tuple[Copy, ...]
     removed: pa.Table | None
-    known_at_ms: int
+    verified_at_ms: int
 
     @property
     def is_empty(self) -> bool:
@@ -120,7 +120,7 @@ def plan_clone(
         PathEscapeError: the source refers to files outside its root and the allowed roots.
         MissingDataFileError, InvalidTableError: a required footer cannot be read.
     """
-    known_at_ms = clock.now_ms()
+    verified_at_ms = clock.now_ms()
     require_separate_locations(source.store, target)
     source.require_readable(operation="clone the table", through_scan=True)
     base = Snapshot.load(target, clock=clock) if Snapshot.exists(target) else None
@@ -169,7 +169,7 @@ def plan_clone(
         adds=tuple(adds),
         copies=translated.copies,
         removed=removed,
-        known_at_ms=known_at_ms,
+        verified_at_ms=verified_at_ms,
     )
 
 
@@ -249,7 +249,7 @@ def _staged(
             properties=properties,
             observer=observer,
             clock=clock,
-            known_at_ms=plan.known_at_ms,
+            verified_at_ms=plan.verified_at_ms,
         )
     else:
         transaction = Transaction.begin(
@@ -296,7 +296,7 @@ def _definition(source: Snapshot, base: Snapshot | None, clock: Clock) -> tuple[
         created = replace(
             source.metadata, id=str(uuid4()), configuration=copied, created_time_ms=clock.now_ms()
         )
-        return source.protocol, settled_provenance(None, source.protocol, created)
+        return source.protocol, with_enablement_properties(None, source.protocol, created)
     protocol = merged(base.protocol, source.protocol)
     schema = keep_high_water_marks(schema_from_json(source.metadata.schema_string), base.schema)
     changed = schema != schema_from_json(source.metadata.schema_string)
@@ -312,7 +312,7 @@ def _definition(source: Snapshot, base: Snapshot | None, clock: Clock) -> tuple[
         schema_string=schema_to_json(schema) if changed else source.metadata.schema_string,
         configuration=configuration,
     )
-    return protocol, settled_provenance(base, protocol, metadata)
+    return protocol, with_enablement_properties(base, protocol, metadata)
 
 
 def _domains(source: Snapshot, base: Snapshot | None) -> list[Action]:

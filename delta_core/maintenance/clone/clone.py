@@ -12,7 +12,7 @@ from delta_core.execution.executor import Executor
 from delta_core.maintenance.clone.apply import apply_clone, plan_clone
 from delta_core.maintenance.clone.history import clone_history
 from delta_core.maintenance.clone.result import CloneResult
-from delta_core.snapshot.arguments import Instant, epoch_ms
+from delta_core.snapshot.argument_parsing import Instant, epoch_ms
 from delta_core.snapshot.commit_time import whole_number
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import open_allowed_roots

@@ -10,7 +10,7 @@ from delta_core.execution.executor import Executor, JsonObject
 from delta_core.maintenance.clone.translation import Copy
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.task_stores import lend_to_tasks, task_store
+from delta_core.storage.task_stores import share_with_tasks, task_store
 
 _CHUNK_BYTES = 8 << 20
 
@@ -76,7 +76,7 @@ def copy_files(
     ]
     with ExitStack() as stack:
         for store in (*sources.values(), target):
-            stack.enter_context(lend_to_tasks(store))
+            stack.enter_context(share_with_tasks(store))
         return sum(int(result["bytes"]) for _, result in executor.map(copy_file, tasks))
 
 

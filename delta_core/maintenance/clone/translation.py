@@ -20,8 +20,8 @@ from delta_core.actions import AddFile, DeletionVectorDescriptor
 from delta_core.deletion_vectors import z85
 from delta_core.deletion_vectors.reader import deletion_vector_path
 from delta_core.errors import CorruptLogError
-from delta_core.schema.partition_values import spelled_alike
-from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.schema.partition_values import canonical_directory
+from delta_core.storage.data_access import DataAccess, ObjectLocation
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import absolute_log_path, canonical_log_path, encode_data_path
 
@@ -44,7 +44,7 @@ class Copy:
         size_bytes: the size that the log records; None for a deletion vector file, whose size no log records.
     """
 
-    source: ObjectPlace
+    source: ObjectLocation
     path: str
     size_bytes: int | None
 
@@ -168,10 +168,10 @@ class Copier:
             return None
         return (tag[1], tag[2]) if identity_of(add)[1] == tag[3] else None
 
-    def _new_name(self, raw: str, place: ObjectPlace) -> str:
+    def _new_name(self, raw: str, place: ObjectLocation) -> str:
         directory, name = posixpath.split(place.path)
         # A file of another table loses its directories, which need not match the clone's partitioning.
-        directory = spelled_alike(directory) if place.store.uri == self.source.uri else ""
+        directory = canonical_directory(directory) if place.store.uri == self.source.uri else ""
         dot = name.find(".", 1)
         return posixpath.join(directory, f"part-{self.new_id()}{name[dot:] if dot > 0 else ''}")
 
@@ -224,7 +224,7 @@ CLONE_OF = "deltaward.cloneOf"
 
 def deletion_vector_place(
     dv: DeletionVectorDescriptor, *, source: LogStore, access: DataAccess
-) -> ObjectPlace:
+) -> ObjectLocation:
     """The place of the file of a deletion vector that is not inline.
 
     Raises:
@@ -242,8 +242,8 @@ def deletion_vector_place(
             fix="Restore the source to a version without this deletion vector.",
         ) from error
     assert path is not None
-    return ObjectPlace(source, path)
+    return ObjectLocation(source, path)
 
 
-def _absolute(place: ObjectPlace) -> str:
+def _absolute(place: ObjectLocation) -> str:
     return absolute_log_path(place.path, root_uri=place.store.uri)

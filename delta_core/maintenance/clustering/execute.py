@@ -33,7 +33,7 @@ from delta_core.maintenance.rewriting.layout import FileLayout
 from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.task_stores import lend_to_tasks
+from delta_core.storage.task_stores import share_with_tasks
 
 SPARK_TASK_MEMORY_BYTES: Final = 512 << 20
 """Default memory of a task on Spark. The memory of a Spark executor's Python process is often no larger."""
@@ -116,7 +116,7 @@ class GroupRunner:
         self._total = sum(group.num_files for group in groups)
         self._report_progress()
         results: dict[int, GroupResult] = {}
-        with lend_to_tasks(*self._access.allowed_roots, self._store):
+        with share_with_tasks(*self._access.allowed_roots, self._store):
             return self._run(groups, results)
 
     def _run(self, groups: Sequence[ClusteringGroup], results: dict[int, GroupResult]) -> list[GroupResult]:

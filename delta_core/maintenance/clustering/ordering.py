@@ -28,7 +28,7 @@ from delta_core.maintenance.rewriting.planned_files import (
     still_live,
 )
 from delta_core.maintenance.rewriting.writing import added_file
-from delta_core.snapshot.arguments import whole_bytes
+from delta_core.snapshot.argument_parsing import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.writer_kind import WriterKind

@@ -28,7 +28,7 @@ from delta_core.maintenance.rewriting.planned_files import (
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
-from delta_core.storage.task_stores import lend_to_tasks
+from delta_core.storage.task_stores import share_with_tasks
 from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
@@ -163,7 +163,7 @@ def rewrite_bins(
     removed = still_live(latest, planned, planned_version=planned_version)
     sources = LiveSources.of(removed, store=latest.store, access=access)
     layout = layout_fields(latest, access=access, compression=compression, definition=definition)
-    with lend_to_tasks(*access.allowed_roots, latest.store):
+    with share_with_tasks(*access.allowed_roots, latest.store):
         results = _rewrite(latest, bins, layout, sources, _within_memory(executor, len(bins)), progress)
     delete_unused(latest.store, [result for result in results if not result["rows"]])
     adds = []

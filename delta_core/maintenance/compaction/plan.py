@@ -22,7 +22,7 @@ from delta_core.maintenance.rewriting.reach import reachable
 from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.partition_pruning import partition_mask
 from delta_core.schema.partition_values import value_of
-from delta_core.snapshot.arguments import whole_bytes
+from delta_core.snapshot.argument_parsing import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 

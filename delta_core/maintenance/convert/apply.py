@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from delta_core.actions import AddFile, Metadata, Protocol
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.known_properties import refuse_unknown_properties, require_own_values
+from delta_core.dml.known_properties import refuse_unknown_properties, require_valid_values
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import InvalidTablePropertyError, TableExistsError
 from delta_core.execution.executor import Executor
@@ -33,7 +33,7 @@ from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
 from delta_core.storage.log_store import LogStore, ObjectInfo
 from delta_core.storage.parallel import MAX_REQUESTS
-from delta_core.storage.task_stores import lend_to_tasks
+from delta_core.storage.task_stores import share_with_tasks
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.enablement import (
@@ -79,7 +79,7 @@ class ConversionPlan:
         files: the `add` actions, ordered by path.
         metadata, protocol: the table definition.
         rows: total row count of all files.
-        known_at_ms: when the directory was read, in epoch milliseconds.
+        verified_at_ms: when the directory was read, in epoch milliseconds.
         collect_stats: whether the actions have column statistics.
     """
 
@@ -88,7 +88,7 @@ class ConversionPlan:
     metadata: Metadata
     protocol: Protocol
     rows: int
-    known_at_ms: int
+    verified_at_ms: int
     collect_stats: bool = True
 
     def to_json(self) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def plan_conversion(
         InvalidTablePropertyError: a property is unknown, or existing files do not guarantee what it claims.
         UnsupportedTableFeatureError: a property requires an unsupported feature.
     """
-    known_at_ms = clock.now_ms()
+    verified_at_ms = clock.now_ms()
     require_no_table(store)
     request = ProtocolRequest.of(configuration or {})
     properties = dict(request.properties)
@@ -150,7 +150,7 @@ def plan_conversion(
     values = [partition_values(info.path, columns, strategy=partition_strategy) for info in files]
     widening = properties.get("delta.enableTypeWidening", "false").strip().lower() == "true"
     footers = _Footers(store=store, columns=columns, configuration=properties, collect_stats=collect_stats)
-    with lend_to_tasks(store):
+    with share_with_tasks(store):
         runner = executor or InlineExecutor(MAX_REQUESTS if store.remote else None)
         schema, described = footers.read(runner, files, SchemaUnion(widens=widening))
     names = tuple(column.name for column in columns)
@@ -193,7 +193,7 @@ def plan_conversion(
         metadata=metadata,
         protocol=protocol_for(schema, properties, request=request),
         rows=sum(rows for rows, _ in described),
-        known_at_ms=known_at_ms,
+        verified_at_ms=verified_at_ms,
         collect_stats=collect_stats,
     )
 
@@ -224,7 +224,7 @@ def apply_conversion(
         properties=properties,
         observer=observer,
         clock=clock,
-        known_at_ms=plan.known_at_ms,
+        verified_at_ms=plan.verified_at_ms,
     )
     transaction.add(plan.protocol, plan.metadata, *plan.files)
     transaction.set_metrics({"numConvertedFiles": len(plan.files), "numOutputRows": plan.rows})
@@ -270,7 +270,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
         )
     refuse_internal_properties(properties)
     refuse_unknown_properties(properties)
-    require_own_values(properties)
+    require_valid_values(properties)
     TableProperties.of(properties).validate()
 
 

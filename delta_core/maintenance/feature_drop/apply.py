@@ -32,8 +32,8 @@ from delta_core.errors import (
 )
 from delta_core.execution.executor import Executor
 from delta_core.maintenance.feature_drop.history import CleanSince, History, oldest_version
+from delta_core.maintenance.feature_drop.path_check import require_allowed_paths
 from delta_core.maintenance.feature_drop.preparation import PREPARATIONS
-from delta_core.maintenance.feature_drop.reach import require_reach
 from delta_core.maintenance.feature_drop.run import Run, checkpointed
 from delta_core.maintenance.feature_drop.state import table_state
 from delta_core.maintenance.feature_drop.truncation import truncate_history as delete_log_before
@@ -129,7 +129,7 @@ def drop_feature(
     if plan.feature == _PROTECTION and not truncate_history:
         plan = _with_history(run, latest, shared)  # The protected versions may be deleted already.
     _refuse_early(plan, truncate_history=truncate_history)
-    require_reach(run, latest)
+    require_allowed_paths(run, latest)
     conflicts = 0
     while True:
         try:

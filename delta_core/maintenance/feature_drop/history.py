@@ -17,7 +17,7 @@ from delta_core.errors import LogGapError, ObjectNotFoundError, VersionNotFoundE
 from delta_core.log.checkpoint_reader import CheckpointReader
 from delta_core.log.commit_reader import CommitData, read_commits
 from delta_core.log.listing import LogListing
-from delta_core.maintenance.feature_drop.whole_log import WholeLog
+from delta_core.maintenance.feature_drop.complete_listing import WholeLog
 from delta_core.replay.tail import file_key
 from delta_core.snapshot.commit_time import CommitTimes
 from delta_core.snapshot.snapshot import Snapshot

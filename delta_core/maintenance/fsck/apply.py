@@ -11,8 +11,8 @@ import pyarrow as pa
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.commit import commit_with_events
+from delta_core.maintenance.fsck.file_lookup import absences, place_of
 from delta_core.maintenance.fsck.plan import FsckPlan
-from delta_core.maintenance.fsck.presence import absences, place_of
 from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess

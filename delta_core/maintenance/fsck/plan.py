@@ -12,11 +12,11 @@ from delta_core.actions import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.deletion_vectors.reader import deletion_vector_place
 from delta_core.errors import PathEscapeError
-from delta_core.maintenance.fsck.presence import Absence, absences, place_of
+from delta_core.maintenance.fsck.file_lookup import Absence, absences, place_of
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.data_access import DataAccess, ObjectLocation
 from delta_core.storage.listed_files import listed_sizes
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import encode_data_path
@@ -247,9 +247,9 @@ def _missing(add: AddFile, partitions: Mapping[str, str]) -> MissingFile:
 
 def _deletion_vectors(
     files: pa.Table, absent: Mapping[str, Absence], store: LogStore, access: DataAccess
-) -> dict[str, tuple[str, ObjectPlace | Absence]]:
+) -> dict[str, tuple[str, ObjectLocation | Absence]]:
     """The deletion vector files of the data files that exist, by the data file's path."""
-    dvs: dict[str, tuple[str, ObjectPlace | Absence]] = {}
+    dvs: dict[str, tuple[str, ObjectLocation | Absence]] = {}
     for add in add_actions(files.filter(files["deletion_vector"].is_valid()), data_change=True):
         if add.path in absent or add.deletion_vector is None:
             continue

@@ -2,6 +2,6 @@
 
 from delta_core.maintenance.observe.due import Decision, MaintenanceRules, decide
 from delta_core.maintenance.observe.health import TableHealth, observe
-from delta_core.maintenance.observe.last_look import LastLook
+from delta_core.maintenance.observe.last_observation import LastObservation
 
-__all__ = ["Decision", "LastLook", "MaintenanceRules", "TableHealth", "decide", "observe"]
+__all__ = ["Decision", "LastObservation", "MaintenanceRules", "TableHealth", "decide", "observe"]

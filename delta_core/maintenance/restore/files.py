@@ -13,7 +13,7 @@ from delta_core.deletion_vectors.format import FRAME_BYTES
 from delta_core.deletion_vectors.reader import deletion_vector_place
 from delta_core.errors import ObjectNotFoundError, PathEscapeError
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.data_access import DataAccess, ObjectLocation
 from delta_core.storage.listed_files import listed_sizes
 from delta_core.storage.log_store import LogStore
 
@@ -130,7 +130,7 @@ class _Sizes:
             self._listed = listed_sizes(store)
         self._known: dict[tuple[str, str], int] = {}
 
-    def of(self, place: ObjectPlace) -> int | None:
+    def of(self, place: ObjectLocation) -> int | None:
         """The size of an object. Raises ObjectNotFoundError."""
         if self._listed is not None and place.store.uri == self._uri:
             return self._listed.get(place.path)

@@ -17,7 +17,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.identity import keep_high_water_marks
 from delta_core.table_features.internal_properties import restored_configuration
 from delta_core.table_features.upgrade import merged
-from delta_core.transaction.in_commit_time import settled_provenance
+from delta_core.transaction.in_commit_time import with_enablement_properties
 
 
 def restored_protocol(snapshot: Snapshot, target: Snapshot) -> Protocol:
@@ -33,7 +33,7 @@ def restored_metadata(snapshot: Snapshot, target: Snapshot) -> Metadata:
         schema_string=_schema(snapshot, target),
         configuration=restored_configuration(snapshot.metadata.configuration, target.metadata.configuration),
     )
-    return settled_provenance(snapshot, restored_protocol(snapshot, target), restored)
+    return with_enablement_properties(snapshot, restored_protocol(snapshot, target), restored)
 
 
 def restored_domains(snapshot: Snapshot, target: Snapshot) -> tuple[DomainMetadata, ...]:

@@ -15,7 +15,7 @@ from delta_core.data.compression import Compression, choose_compression
 from delta_core.data.stats_columns import StatsLeaf
 from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
-from delta_core.dml.clustered_table import plan_of
+from delta_core.dml.clustered_table import write_plan_of
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.reading import readable
 from delta_core.schema.column_mapping import ColumnMappingMode
@@ -189,7 +189,7 @@ def layout_fields(
         InvalidTableError: the table's metadata about its rows is contradictory.
         ConfigurationError, InvalidTablePropertyError: the codec is unknown.
     """
-    source = plan_of(snapshot)
+    source = write_plan_of(snapshot)
     plan = source
     if definition is not None:
         plan = WritePlan.of(snapshot.protocol, definition, clustered_by=source.clustered_by)

@@ -28,7 +28,7 @@ from delta_core.scan.row_tracking import (
     ROW_COMMIT_VERSION,
     ROW_ID,
     ROW_TRACKING_COLUMNS,
-    FileNumbers,
+    FileRowTracking,
     RowTrackingReader,
 )
 from delta_core.schema.column_mapping import ColumnMappingMode, FileColumn
@@ -180,7 +180,7 @@ class SourceRows:
         arrays = self._numbers.arrays(
             {name: table.column(name) for name in names},
             positions,
-            FileNumbers(
+            FileRowTracking(
                 base_row_id=file.base_row_id, default_row_commit_version=file.default_row_commit_version
             ),
             path,

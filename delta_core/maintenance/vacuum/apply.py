@@ -27,7 +27,7 @@ from delta_core.maintenance.vacuum.task import delete_files
 from delta_core.snapshot.pins import pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.task_stores import lend_to_tasks
+from delta_core.storage.task_stores import share_with_tasks
 from delta_core.storage.unchanged import SeenObject
 from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
@@ -188,7 +188,7 @@ class _Deletion:
             self.kept.update(path for (path, *_), is_needed in zip(files, needed, strict=True) if is_needed)
             unneeded = [file for file, is_needed in zip(files, needed, strict=True) if not is_needed]
             self._before_deleting()
-            with lend_to_tasks(latest.store):
+            with share_with_tasks(latest.store):
                 for _, result in self._executor.map(delete_files, self._tasks(latest.store.uri, unneeded)):
                     self.deleted_files += result["deleted"]
                     self.deleted_bytes += result["bytes"]

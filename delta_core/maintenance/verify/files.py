@@ -15,7 +15,7 @@ from delta_core.errors import DeltaError, ObjectNotFoundError, PathEscapeError, 
 from delta_core.maintenance.rewriting.parity import parity_of, recorded_parity
 from delta_core.maintenance.verify.row_hash import RowHash, hash_batches
 from delta_core.scan.record_batches import FileReader, RowsOfFile
-from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS, FileNumbers, RowTrackingReader
+from delta_core.scan.row_tracking import ROW_TRACKING_COLUMNS, FileRowTracking, RowTrackingReader
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
@@ -139,7 +139,7 @@ class RowsOfFiles:
                 place.path,
                 file.partition_values,
                 deleted=self._deleted(file),
-                numbers=FileNumbers(
+                numbers=FileRowTracking(
                     base_row_id=file.base_row_id, default_row_commit_version=file.default_row_commit_version
                 ),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from delta_airflow.hooks.given_connection import (
+from delta_airflow.hooks.connection_fields import (
     GivenConnection,
     Refusal,
     Translation,

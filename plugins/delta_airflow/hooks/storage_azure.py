@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from delta_airflow.hooks.given_connection import (
+from delta_airflow.hooks.connection_fields import (
     GivenConnection,
     Refusal,
     Translation,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from airflow.sdk import Connection
 
 from delta_airflow.hooks import storage_aws, storage_azure, storage_google, storage_hdfs
-from delta_airflow.hooks.given_connection import GivenConnection, Translation
+from delta_airflow.hooks.connection_fields import GivenConnection, Translation
 from delta_airflow.hooks.settings import ConnectionSettings
 from delta_core.errors import ConfigurationError
 from delta_core.storage.option_names import (

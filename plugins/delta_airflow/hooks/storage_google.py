@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from delta_airflow.hooks.given_connection import GivenConnection, Refusal, Translation
+from delta_airflow.hooks.connection_fields import GivenConnection, Refusal, Translation
 
 IDENTITY = frozenset(
     {"service_account", "service_account_key", "application_credentials", "bearer_token", "skip_signature"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow.sdk import conf
 
-from delta_airflow.hooks.given_connection import GivenConnection, Refusal, Translation
+from delta_airflow.hooks.connection_fields import GivenConnection, Refusal, Translation
 from delta_core.storage.store_options import FALSE
 
 IDENTITY = frozenset({"user", "delegation_token"})

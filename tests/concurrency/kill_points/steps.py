@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.modified_time import KeepsModifiedTimes
+from delta_core.storage.modified_time import SetsModifiedTimes
 
 Moment = tuple[str, int]
 """A step's label and which one of that label it is, from 1 on."""
@@ -39,7 +39,7 @@ def _methods(protocol: type) -> tuple[str, ...]:
 STORE_CALLS = _methods(LogStore)
 """Every method of the protocol: one that is added to it becomes a step by itself."""
 
-CALLS_OF_SOME = _methods(KeepsModifiedTimes)
+CALLS_OF_SOME = _methods(SetsModifiedTimes)
 """What not every store can do."""
 
 

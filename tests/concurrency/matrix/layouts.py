@@ -127,7 +127,7 @@ class Handle:
     def __init__(self, snapshot: Snapshot) -> None:
         self.store = snapshot.store
         self.snapshot = snapshot
-        self.known_at_ms = snapshot.clock.now_ms()
+        self.verified_at_ms = snapshot.clock.now_ms()
 
     def update_incremental(self) -> None:
         return None

@@ -153,7 +153,7 @@ def purge(machine: TableMachine, draw: Draw) -> None:
 
 
 @operation(of=(TableOptimizer, "enable_row_tracking"))
-def number_rows(machine: TableMachine, draw: Draw) -> None:
+def assign_row_ids(machine: TableMachine, draw: Draw) -> None:
     """Row tracking for a table that has rows already."""
     state, optimize = machine.state, machine.table.optimize
     numbered = replace(state, properties={**state.properties, "delta.enableRowTracking": "true"})

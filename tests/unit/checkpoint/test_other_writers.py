@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.checkpoint import classic, create_only
+from delta_core.checkpoint import classic, create_if_absent
 from delta_core.checkpoint import rows as rows_module
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.errors import CorruptLogError, DeltaWarning, StaleCommitError, VerificationError
@@ -35,7 +35,7 @@ def log(tmp_path: Path) -> LogBuilder:
 
 @pytest.fixture(params=[1 << 20, 0], ids=["created", "streamed"], autouse=True)
 def _both_ways_to_write(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    monkeypatch.setattr(create_only, "IN_MEMORY_BYTES", request.param)
+    monkeypatch.setattr(create_if_absent, "IN_MEMORY_BYTES", request.param)
 
 
 class MeetingStore(LocalLogStore):

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from delta_core.actions import Protocol
+from delta_core.checkpoint.checkpoint_protection import protected_before
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
-from delta_core.checkpoint.protected_log import protected_before
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from tests.support.log_builder import DAY_MS, LogBuilder, add, metadata, protocol

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_core.checkpoint.checkpoint_contents import read_contents
 from delta_core.checkpoint.classic import CheckpointInfo
-from delta_core.checkpoint.read_back import read_contents
 from delta_core.checkpoint.v2 import ManifestForm, write_v2_checkpoint
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.errors import (

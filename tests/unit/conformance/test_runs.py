@@ -18,9 +18,9 @@ from delta_core.cli.app import app
 from delta_core.clock import ManualClock
 from delta_core.conformance import suite
 from delta_core.conformance.check import Check, CheckResult, Context, Status
+from delta_core.conformance.environment import surroundings
 from delta_core.conformance.place import PREFIX, CleanUp, Place
 from delta_core.conformance.report import ConformanceReport
-from delta_core.conformance.surroundings import surroundings
 from delta_core.errors import ConfigurationError, StoreContractError
 from delta_core.version import VERSION
 from tests.support.webhdfs_server import FakeHdfs, FakeNode, HdfsError

@@ -15,9 +15,9 @@ from delta_core.actions.json_codec import decode_commit, encode_commit
 from delta_core.deletion_vectors.file_update import (
     count_records,
     physical_records,
+    remove_empty_file,
+    update_deletion_vector,
     wide_statistics,
-    with_new_deletion_vector,
-    without_rows,
 )
 from delta_core.deletion_vectors.writer import inline_descriptor
 from delta_core.errors import InvalidTableError, MissingDataFileError, PathEscapeError
@@ -38,14 +38,14 @@ FILE = AddFile(
 
 
 def update(file: AddFile = FILE, rows: tuple[int, ...] = (1, 2), **options: object) -> AddFile:
-    changed = with_new_deletion_vector(file, inline_descriptor(rows), deletion_timestamp_ms=5, **options)
+    changed = update_deletion_vector(file, inline_descriptor(rows), deletion_timestamp_ms=5, **options)
     assert changed.add is not None
     return changed.add
 
 
 def test_a_file_keeps_everything_but_its_vector_and_its_bounds() -> None:
     dv = inline_descriptor([1, 2])
-    changed = with_new_deletion_vector(FILE, dv, deletion_timestamp_ms=77)
+    changed = update_deletion_vector(FILE, dv, deletion_timestamp_ms=77)
     assert changed.add is not None
     assert dataclasses.replace(changed.add, stats=STATS, deletion_vector=None) == FILE
     assert changed.add.deletion_vector == dv
@@ -65,26 +65,24 @@ def test_a_file_keeps_everything_but_its_vector_and_its_bounds() -> None:
 
 def test_the_remove_names_the_old_vector() -> None:
     once = update()
-    twice = with_new_deletion_vector(once, inline_descriptor([1, 2, 9]), deletion_timestamp_ms=6)
+    twice = update_deletion_vector(once, inline_descriptor([1, 2, 9]), deletion_timestamp_ms=6)
     assert twice.remove.deletion_vector == once.deletion_vector
     assert twice.add is not None
     assert twice.add.stats == once.stats
-    gone = without_rows(once, deletion_timestamp_ms=8)
+    gone = remove_empty_file(once, deletion_timestamp_ms=8)
     assert gone.add is None
     assert gone.remove == dataclasses.replace(twice.remove, deletion_timestamp_ms=8)
 
 
 def test_rows_that_only_move() -> None:
-    changed = with_new_deletion_vector(
-        FILE, inline_descriptor([1]), deletion_timestamp_ms=5, data_change=False
-    )
+    changed = update_deletion_vector(FILE, inline_descriptor([1]), deletion_timestamp_ms=5, data_change=False)
     assert changed.add is not None
     assert (changed.add.data_change, changed.remove.data_change) == (False, False)
     assert update(dataclasses.replace(FILE, data_change=False)).data_change
 
 
 def test_the_actions_survive_the_log() -> None:
-    changed = with_new_deletion_vector(update(), inline_descriptor([1, 2, 9]), deletion_timestamp_ms=6)
+    changed = update_deletion_vector(update(), inline_descriptor([1, 2, 9]), deletion_timestamp_ms=6)
     assert changed.add is not None
     actions = [changed.remove, changed.add]
     assert decode_commit(encode_commit(actions), path="0.json") == actions

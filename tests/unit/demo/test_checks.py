@@ -239,7 +239,10 @@ def merge_less(home: Path, facts: Facts) -> None:
             forget_reasons, vacuum_planned, "weather: the plan gives a reason for each file", id="no reason"
         ),
         pytest.param(
-            remember("rejected", answers=[]), approvals, "the rejected rollback was rejected by", id="not asked"
+            remember("rejected", answers=[]),
+            approvals,
+            "the rejected rollback was rejected by",
+            id="not asked",
         ),
         pytest.param(
             task_state("rejected", "restore", "success"),

@@ -71,7 +71,7 @@ def test_a_rewriting_delete_tells_all_that_it_deletes(tmp_path: Path, partition_
         ]
 
 
-@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("dvs", [True, False])
 def test_no_change_file_where_the_log_tells_it_all(tmp_path: Path, dvs: bool) -> None:
     rows = rows_of(40)
     table = fed(tmp_path, rows, dvs=dvs, partition_by=("p",))
@@ -93,7 +93,7 @@ def test_no_change_file_where_the_log_tells_it_all(tmp_path: Path, dvs: bool) ->
     assert change_files(tmp_path) == []
 
 
-@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("dvs", [True, False])
 @pytest.mark.parametrize("partition_by", [(), ("p",)])
 def test_an_update_tells_rows_as_they_were_and_as_they_are(
     tmp_path: Path, dvs: bool, partition_by: tuple[str, ...]

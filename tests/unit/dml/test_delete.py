@@ -100,7 +100,7 @@ def of_kind(root: Path, kind: str) -> list[dict[str, Any]]:
     return [action[kind] for action in last_commit(root) if kind in action]
 
 
-@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("dvs", [True, False])
 @pytest.mark.parametrize("partition_by", [(), ("p",)])
 def test_what_is_left_is_read_equal_by_others(
     tmp_path: Path, dvs: bool, partition_by: tuple[str, ...]
@@ -150,7 +150,7 @@ def test_many_rows_get_a_file_of_vectors(tmp_path: Path) -> None:
     assert our_rows(tmp_path) == expected == deltalake_rows(tmp_path) == duckdb_rows(tmp_path)
 
 
-@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("dvs", [True, False])
 def test_a_file_that_loses_all_its_rows_is_removed(tmp_path: Path, dvs: bool) -> None:
     table = make(tmp_path, rows_of(10), rows_of(10, start=10), dvs=dvs)
     table.delete("id = 2")
@@ -171,7 +171,7 @@ def test_a_partition_goes_without_being_read(tmp_path: Path) -> None:
     assert our_rows(tmp_path) == sorted((row for row in rows_of(20) if row[1] != "a"), key=repr)
 
 
-@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("dvs", [True, False])
 def test_all_rows_go_without_a_predicate(tmp_path: Path, dvs: bool) -> None:
     table = make(tmp_path, rows_of(10), dvs=dvs)
     table.delete("id = 1")

@@ -92,7 +92,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_groups")
-@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("dvs", [True, False])
 def test_statements_over_many_files_are_as_over_one(tmp_path: Path, dvs: bool) -> None:
     rows = rows_of(600)
     parts = [rows[start : start + 100] for start in range(0, 600, 100)]
@@ -107,7 +107,7 @@ def test_statements_over_many_files_are_as_over_one(tmp_path: Path, dvs: bool) -
 
 
 @pytest.mark.usefixtures("small_groups")
-@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("dvs", [True, False])
 def test_an_update_that_fails_in_one_file_leaves_none(tmp_path: Path, dvs: bool) -> None:
     rows = rows_of(400)
     table = make(tmp_path, *(rows[start : start + 100] for start in range(0, 400, 100)), dvs=dvs)

@@ -46,7 +46,7 @@ def changed(rows: list[Row], matches: Callable[[Row], bool], to: Callable[[Row],
     return sorted((to(row) if matches(row) else row for row in rows), key=repr)
 
 
-@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("dvs", [True, False])
 @pytest.mark.parametrize("partition_by", [(), ("p",)])
 def test_updated_rows_are_read_equal_by_others(
     tmp_path: Path, dvs: bool, partition_by: tuple[str, ...]
@@ -357,7 +357,7 @@ def test_a_key_makes_the_statement_happen_once(tmp_path: Path) -> None:
     assert {row[0] for row in our_rows(tmp_path)} == {1, 2, 3, 4, 5}
 
 
-@pytest.mark.parametrize(("vectors", "predicate"), [(True, "id < 3"), (False, "id = 2")])
+@pytest.mark.parametrize(("dvs", "predicate"), [(True, "id < 3"), (False, "id = 2")])
 def test_a_second_update_conflicts_and_leaves_no_file(tmp_path: Path, dvs: bool, predicate: str) -> None:
     table = make(tmp_path, rows_of(4000), dvs=dvs)
     stale = table.snapshot
@@ -403,7 +403,7 @@ TRACKED = {
 }
 
 
-@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("dvs", [True, False])
 def test_rows_keep_their_ids_and_only_updated_ones_a_new_version(tmp_path: Path, dvs: bool) -> None:
     table = make(
         tmp_path,

@@ -130,7 +130,7 @@ def test_a_struct_of_the_same_fields_stays_a_struct(tmp_path: Path) -> None:
     assert table.to_pyarrow_table().num_rows == 3
 
 
-@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("dvs", ["true", "false"])
 def test_rows_are_deleted_updated_and_moved(table: DeltaTable, dvs: str) -> None:
     table.alter.set_properties({"delta.enableDeletionVectors": dvs})
     write_deltalake(table, rows(4), mode="append")

@@ -10,7 +10,7 @@ from delta_core.errors import InvalidJobSpecError, JobError
 from delta_core.jobs.codec import result_from_json, result_to_json, spec_from_json, spec_to_json
 from delta_core.jobs.job_result import JobErrorInfo, JobMetrics, JobResult, JobStatus
 from delta_core.jobs.job_spec import Delivery, IdempotencyKey, JobSpec, TableRef
-from delta_core.transaction.applied_by import AppliedBy
+from delta_core.transaction.applied_commit import AppliedCommit
 
 FULL_SPEC = JobSpec(
     kind="optimize",
@@ -33,7 +33,7 @@ FULL_RESULT = JobResult(
     version_to=4,
     commits=(4,),
     already_applied=True,
-    applied_by=AppliedBy(version=4, user_metadata={"run": "r"}),
+    applied_by=AppliedCommit(version=4, user_metadata={"run": "r"}),
     predicted={"files": 3},
     actual={"files": 2},
     metrics=JobMetrics(files_added=1, cpu_seconds=0.25, peak_rss_bytes=1 << 28),

@@ -164,7 +164,7 @@ def test_a_store_without_times_says_so(
     make_table: MakeTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = make_table(commits=2), tmp_path / "c"
-    monkeypatch.setattr(publish, "keep_modified_time", lambda *args: False)
+    monkeypatch.setattr(publish, "set_modified_time", lambda *args: False)
     result = history_of(source, target)
     assert not kept(result).keeps_times
     assert ids(target, 0) == ids(source, 0)
@@ -175,7 +175,7 @@ def test_times_in_commits_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     schema = pa.schema([("id", pa.int64())])
     DeltaTable.create(source, schema, configuration={"delta.enableInCommitTimestamps": "true"})
     write_deltalake(source, pa.table({"id": [1]}), mode="append")
-    monkeypatch.setattr(publish, "keep_modified_time", lambda *args: False)
+    monkeypatch.setattr(publish, "set_modified_time", lambda *args: False)
     history_of(source, target)
     times = [entry.timestamp_ms for entry in DeltaTable(source).history()]
     assert [entry.timestamp_ms for entry in DeltaTable(target).history()] == times

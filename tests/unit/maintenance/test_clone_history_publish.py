@@ -19,7 +19,7 @@ from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from delta_core.log.log_path import commit_path
 from delta_core.maintenance.clone.history.publish import point_hint, publish_commit
 from delta_core.storage.local import LocalLogStore
-from delta_core.storage.modified_time import keep_modified_time
+from delta_core.storage.modified_time import set_modified_time
 from tests.support.faulty_store import FaultyStore, PutFault
 
 PATH = commit_path(1)
@@ -83,8 +83,8 @@ def test_the_hint_never_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_times_of_a_store_that_has_none(store: FaultyStore) -> None:
     store.inner.put_if_absent(PATH, COMMIT)
-    assert not keep_modified_time(store, PATH, 1_000)
-    assert keep_modified_time(store.inner, PATH, 1_000)
+    assert not set_modified_time(store, PATH, 1_000)
+    assert set_modified_time(store.inner, PATH, 1_000)
     assert store.head(PATH).modified_ms == 1_000
     with pytest.raises(ObjectNotFoundError):
-        keep_modified_time(store.inner, commit_path(2), 1_000)
+        set_modified_time(store.inner, commit_path(2), 1_000)

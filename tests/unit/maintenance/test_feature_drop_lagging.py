@@ -10,7 +10,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import FeatureRemovalError, LogGapError, StaleListingError, VersionNotFoundError
 from delta_core.log.log_path import LogFileKind, LogPath
-from delta_core.maintenance.feature_drop import whole_log
+from delta_core.maintenance.feature_drop import complete_listing
 from delta_core.maintenance.feature_drop.apply import drop_feature
 from delta_core.maintenance.feature_drop.history import History, oldest_version
 from delta_core.snapshot.snapshot import Snapshot
@@ -88,9 +88,7 @@ def test_the_history_is_protected_all_the_same(tmp_path: Path) -> None:
 def test_a_protected_log_that_is_not_listed_is_there(tmp_path: Path) -> None:
     table = make(tmp_path, enableDeletionVectors="true")
     dropped = table.alter.drop_feature("deletionVectors").version
-    with pytest.raises(
-        FeatureRemovalError, match=f"before version {dropped} is protected, and begins at 0"
-    ):
+    with pytest.raises(FeatureRemovalError, match=f"before version {dropped} is protected, and begins at 0"):
         drop_feature(lagging(tmp_path, lambda version: version < dropped), "checkpointProtection")
 
 
@@ -128,7 +126,7 @@ def test_a_gap_that_no_checkpoint_makes_up_for(tmp_path: Path) -> None:
 
 def test_too_many_commits_that_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     newest = used_once(tmp_path)
-    monkeypatch.setattr(whole_log, "MAX_LOOKUPS", 3)
+    monkeypatch.setattr(complete_listing, "MAX_LOOKUPS", 3)
     with pytest.raises(StaleListingError, match="does not list 4 or more commits"):
         History(feature="deletionVectors").clean_since(
             lagging(tmp_path, lambda version: version > newest - 4)

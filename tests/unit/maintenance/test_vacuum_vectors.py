@@ -15,7 +15,7 @@ from delta_core.actions import AddCdcFile, AddFile, DeletionVectorDescriptor, Re
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.clock import ManualClock
 from delta_core.deletion_vectors import z85
-from delta_core.deletion_vectors.file_update import with_new_deletion_vector
+from delta_core.deletion_vectors.file_update import update_deletion_vector
 from delta_core.deletion_vectors.reader import deletion_vector_path, read_deletion_vector
 from delta_core.deletion_vectors.writer import inline_descriptor, write_deletion_vectors
 from delta_core.errors import MaintenanceError
@@ -73,7 +73,7 @@ class Table:
 
     def update(self, file: AddFile, dv: DeletionVectorDescriptor, *, at_ms: int = NOW_MS) -> AddFile:
         """Commit a file with another vector."""
-        changed = with_new_deletion_vector(file, dv, deletion_timestamp_ms=at_ms)
+        changed = update_deletion_vector(file, dv, deletion_timestamp_ms=at_ms)
         assert changed.add is not None
         self.log.commit(changed.remove, changed.add)
         return changed.add

@@ -28,7 +28,7 @@ UNKNOWN = '{{"numRecords":{0},"minValues":{{"new":{0}}},"maxValues":{{"new":{0}}
 
 
 @pytest.mark.parametrize(
-    "texts",
+    "strings",
     [
         [FULL] * 3,
         [FEW] * 3,

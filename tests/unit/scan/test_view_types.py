@@ -24,7 +24,7 @@ def _schema(text: pa.DataType, data: pa.DataType) -> pa.Schema:
     return pa.schema([("id", pa.int64()), ("s", text), ("b", data), *nested])
 
 
-@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("dvs", [True, False])
 def test_rows_are_left_out_of_files_with_views(tmp_path: Path, dvs: bool) -> None:
     configuration = {"delta.enableDeletionVectors": "true"} if dvs else {}
     DeltaTable.create(tmp_path, _schema(pa.string(), pa.binary()), configuration=configuration)

@@ -14,9 +14,9 @@ from deltalake import write_deltalake
 
 from delta_core.expressions.parse import parse_predicate
 from delta_core.scan.data_skipping import files_may_match
+from delta_core.scan.outer_bounds import outer_decimals
 from delta_core.scan.scan import Scan
 from delta_core.scan.statistics import parse_statistics
-from delta_core.scan.writers_bounds import outer_decimals
 from delta_core.schema.types import STRING, TIMESTAMP, TIMESTAMP_NTZ, DecimalType, StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore

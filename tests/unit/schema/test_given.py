@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import SchemaError
-from delta_core.schema.given import coerce_fields, coerce_schema, coerce_type
+from delta_core.schema.schema_arguments import coerce_fields, coerce_schema, coerce_type
 from delta_core.schema.types import INTEGER, LONG, STRING, StructField, StructType
 
 FIELD = StructField(name="n", data_type=INTEGER, nullable=False)

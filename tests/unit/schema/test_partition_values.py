@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from delta_core.errors import CorruptLogError, SchemaError
 from delta_core.schema.json import type_from_name
 from delta_core.schema.partition_values import (
+    canonical_directory,
     hive_directory,
     is_shortened,
     parse,
     parse_column,
     serialize,
-    spelled_alike,
     unescape_hive,
     value_of,
 )
@@ -95,7 +95,7 @@ def test_wrong_text(name, text):
 
 
 @pytest.mark.parametrize(
-    ("name", "texts", "wrong"),
+    ("name", "strings", "wrong"),
     [
         ("boolean", ["true", "FALSE", None, "maybe"], "maybe"),
         ("double", ["1.5", " 2 ", None, "many"], "many"),
@@ -162,9 +162,9 @@ def test_directories_have_no_letters_that_engines_spell_differently():
     assert hive_directory("c", "日本") == "c=%E6%97%A5%E6%9C%AC"
     assert hive_directory("c", "a\u00a0b\x85😀") == "c=a%C2%A0b%C2%85%F0%9F%98%80"
     assert hive_directory("c", "~}") == "c=%7E}"
-    assert spelled_alike("a/p=%25 ü~/q=x") == "a/p=%25 %C3%BC%7E/q=x"
-    assert spelled_alike("p=a\n\x01\x7f") == "p=a%0A%01%7F"
-    assert spelled_alike("a/p=%25 u/q=x") == "a/p=%25 u/q=x"
+    assert canonical_directory("a/p=%25 ü~/q=x") == "a/p=%25 %C3%BC%7E/q=x"
+    assert canonical_directory("p=a\n\x01\x7f") == "p=a%0A%01%7F"
+    assert canonical_directory("a/p=%25 u/q=x") == "a/p=%25 u/q=x"
 
 
 @pytest.mark.parametrize("text", ["x" * 300, "日" * 100, "ab" + "日" * 100, "ü" * 43])
@@ -174,7 +174,7 @@ def test_a_directory_that_no_file_system_would_take_ends_in_a_digest(text):
     assert re.fullmatch(r"c=(?:[a-z]|%[0-9A-F]{2})+-[0-9a-f]{32}", directory)
     assert is_shortened(directory)
     assert directory != hive_directory("c", text + "x")
-    assert spelled_alike(f"c={text}") == (directory if not text.isascii() else f"c={text}")
+    assert canonical_directory(f"c={text}") == (directory if not text.isascii() else f"c={text}")
 
 
 def test_a_directory_that_just_fits_is_whole():

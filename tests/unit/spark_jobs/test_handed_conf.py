@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 
 from delta_core.errors import ConfigurationError
 from spark_jobs import session
-from spark_jobs.handed_conf import VARIABLE, handed_conf
+from spark_jobs.environment_conf import VARIABLE, handed_conf
 
 NAME = "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net"
 

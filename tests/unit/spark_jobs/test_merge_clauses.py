@@ -30,7 +30,7 @@ from spark_jobs.dml.clauses import (
 )
 from spark_jobs.dml.pruning import KeyValues, by_source_predicate, match_facts, target_predicate
 from spark_jobs.file_uris import encode_as_java
-from spark_jobs.sql_meaning import SqlSemantics
+from spark_jobs.sql_semantics import SqlSemantics
 
 TARGET = StructType(
     (

@@ -59,15 +59,15 @@ def test_what_a_log_names_is_opened_and_asked_for_by_its_name_there(
     raw, access = f"file://{tmp_path}/source/%69nner/f", allowing(tmp_path / "source")
     with access.open_logged(raw, store=table) as source:
         assert source.read() == b"source/inner"
-    access.require_reach([raw, "inner/f", "inner/not-there"], store=table)
+    access.require_allowed_paths([raw, "inner/f", "inner/not-there"], store=table)
     with pytest.raises(PathEscapeError, match="not below the table root"):
-        TABLE_ONLY.require_reach(["inner/f", raw], store=table)
+        TABLE_ONLY.require_allowed_paths(["inner/f", raw], store=table)
     for folder in ("table", "source"):
         (tmp_path / folder / "link").symlink_to(tmp_path / "outside" / "f")
     for linked in ("link", f"{tmp_path}/source/link"):
         with pytest.raises(PathEscapeError):
-            access.require_reach([raw, linked], store=table)
-    allowing(tmp_path / "outside").require_reach(["link"], store=table)
+            access.require_allowed_paths([raw, linked], store=table)
+    allowing(tmp_path / "outside").require_allowed_paths(["link"], store=table)
 
 
 def test_a_root_around_the_table_leaves_the_tables_own_paths_alone(

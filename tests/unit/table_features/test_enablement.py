@@ -219,8 +219,8 @@ def test_requests_that_cannot_be_met_are_refused(given: dict[str, str], error: t
 
 def test_a_request_is_met_by_what_has_it() -> None:
     wide = Protocol(min_reader_version=2, min_writer_version=6)
-    assert ProtocolRequest.of({"delta.minWriterVersion": "4"}).is_met_by(wide)
-    assert not ProtocolRequest.of({"delta.feature.domainMetadata": "supported"}).is_met_by(wide)
+    assert ProtocolRequest.of({"delta.minWriterVersion": "4"}).is_satisfied_by(wide)
+    assert not ProtocolRequest.of({"delta.feature.domainMetadata": "supported"}).is_satisfied_by(wide)
 
 
 def test_a_write_turns_nothing_on_that_was_ignored_before() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delta_core.table_features.expression_words import replace_words, words
+from delta_core.table_features.sql_names import replace_words, words
 
 
 def paths(text: str, *, called: bool = False) -> list[str]:

@@ -16,7 +16,7 @@ from delta_core.schema.types import INTEGER, LONG, StructField, StructType
 from delta_core.table_features.identity import (
     IdentityColumn,
     define_identity,
-    differ_in_high_water_marks_alone,
+    differ_only_in_high_water_marks,
     identity_columns,
     identity_of,
     keep_high_water_marks,
@@ -253,11 +253,11 @@ def test_marks_follow_a_renamed_column():
 
 
 def test_what_differs_in_marks_alone():
-    assert differ_in_high_water_marks_alone(marked(2), marked(11))
-    assert differ_in_high_water_marks_alone(marked(None), marked(11))
-    assert not differ_in_high_water_marks_alone(marked(2), marked(2))
-    assert not differ_in_high_water_marks_alone(marked(2), marked(11, start=6))
-    assert not differ_in_high_water_marks_alone(marked(2), StructType(marked(11).fields[:1]))
+    assert differ_only_in_high_water_marks(marked(2), marked(11))
+    assert differ_only_in_high_water_marks(marked(None), marked(11))
+    assert not differ_only_in_high_water_marks(marked(2), marked(2))
+    assert not differ_only_in_high_water_marks(marked(2), marked(11, start=6))
+    assert not differ_only_in_high_water_marks(marked(2), StructType(marked(11).fields[:1]))
 
 
 def test_explicit_values_and_updates():

@@ -69,7 +69,7 @@ class Harness:
             guard=LogTailGuard(
                 store=self.store,
                 clock=self.clock,
-                known_at_ms=self.clock.now_ms() - known_ago_ms,
+                verified_at_ms=self.clock.now_ms() - known_ago_ms,
                 log_retention_ms=30 * DAY_MS,
                 version_file=version_file,
             ),

@@ -16,7 +16,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.actions import AddCdcFile, AddFile, RemoveFile
 from delta_core.actions.json_codec import decode_commit
 from delta_core.data.parquet_writer import write_data_files
-from delta_core.deletion_vectors.file_update import with_new_deletion_vector
+from delta_core.deletion_vectors.file_update import update_deletion_vector
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.dml.delete import DeleteResult, delete_rows
@@ -285,7 +285,7 @@ def update(
         else read_deletion_vector(store, file.deletion_vector, num_rows=COUNT).tolist()
     )
     dvs = write_deletion_vectors(store, [[*known, *positions]], inline_max_bytes=0)
-    change = with_new_deletion_vector(file, dvs.descriptors[0], deletion_timestamp_ms=snapshot.clock.now_ms())
+    change = update_deletion_vector(file, dvs.descriptors[0], deletion_timestamp_ms=snapshot.clock.now_ms())
     resolver = DeletionVectorMerger(store)
     options = {} if observer is None else {"observer": observer}
     transaction = Transaction.begin(snapshot, operation="UPDATE", resolver=resolver, **options)  # type: ignore[arg-type]
@@ -346,7 +346,7 @@ def test_metadata_is_no_matter_of_rows(tmp_path: Path) -> None:
     snapshot = DeltaTable(tmp_path).snapshot
     file = the_file(snapshot)
     dvs = write_deletion_vectors(snapshot.store, [[1]])
-    change = with_new_deletion_vector(file, dvs.descriptors[0], deletion_timestamp_ms=1)
+    change = update_deletion_vector(file, dvs.descriptors[0], deletion_timestamp_ms=1)
     assert change.add is not None
     transaction = Transaction.begin(snapshot, operation="X", resolver=DeletionVectorMerger(snapshot.store))
     transaction.add(change.remove, change.add, snapshot.metadata).read_files([file.path])

@@ -14,7 +14,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import AlreadyApplied, Committed
-from delta_core.transaction.find_applied import find_applied
+from delta_core.transaction.find_applied_commit import find_applied_commit
 from delta_core.transaction.observer import CommitPhase
 from delta_core.transaction.transaction import Transaction
 
@@ -102,7 +102,7 @@ def test_the_commit_that_carried_a_key_is_found_with_what_it_says(tmp_path: Path
         write(tmp_path, txn=(f"job {number}", 0), user_metadata=f'{{"run": "r{number}"}}')
     snapshot = latest(tmp_path)
     for number in range(6):
-        found = find_applied(snapshot.store, snapshot.transactions[f"job {number}"])
+        found = find_applied_commit(snapshot.store, snapshot.transactions[f"job {number}"])
         assert found is not None
         assert (found.version, found.user_metadata) == (number, {"run": f"r{number}"})
 
@@ -112,7 +112,7 @@ def test_a_commit_that_says_nothing_of_its_run_is_found_all_the_same(
     tmp_path: Path, text: str | None
 ) -> None:
     write(tmp_path, txn=("job", 0), user_metadata=text)
-    found = find_applied(LocalLogStore(tmp_path), SetTransaction(app_id="job", version=0))
+    found = find_applied_commit(LocalLogStore(tmp_path), SetTransaction(app_id="job", version=0))
     assert found is not None
     assert (found.version, found.user_metadata) == (0, {})
 
@@ -123,4 +123,4 @@ def test_a_commit_that_is_no_longer_in_the_log_is_not_found(tmp_path: Path) -> N
     PeerTable(tmp_path).create_checkpoint()
     (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
     snapshot = latest(tmp_path)
-    assert find_applied(snapshot.store, snapshot.transactions["job 0"]) is None
+    assert find_applied_commit(snapshot.store, snapshot.transactions["job 0"]) is None

@@ -76,7 +76,7 @@ def test_many_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stats", "vector", "rows"),
+    ("stats", "dv", "rows"),
     [
         ('{"numRecords":7}', None, 7),
         ('{"numRecords":7}', DELETION_VECTOR, 5),

@@ -137,7 +137,7 @@ def commit(snapshot: Snapshot, uri: str, clock: ManualClock) -> Callable[[], Any
             adds=write_data_files(store, rows(99), schema=snapshot.schema, clock=clock),
             schema=snapshot.schema,
             clock=clock,
-            known_at_ms=clock.now_ms(),
+            verified_at_ms=clock.now_ms(),
         )
 
     return run
@@ -191,7 +191,7 @@ def test_a_vacuum_that_begins_conflicts_with_files_older_than_what_it_keeps(
     begun = CommitInfo(operation="VACUUM START", operation_parameters=parameters, timestamp_ms=clock.now_ms())
     store.put_if_absent(commit_path(1), encode_commit([begun]))
     transaction = Transaction.begin(
-        handle.snapshot, operation="WRITE", clock=clock, known_at_ms=clock.now_ms()
+        handle.snapshot, operation="WRITE", clock=clock, verified_at_ms=clock.now_ms()
     ).add(*adds)
     result = transaction.commit()
     assert isinstance(result, Conflict if conflicts else Committed)
@@ -228,7 +228,7 @@ def test_a_table_that_keeps_no_log_can_be_written(tmp_path: Path, retention: str
     for value in range(1, 4):
         write_deltalake(uri, rows(value), mode="append")
     assert values(uri) == [0, 1, 2, 3]
-    clock = ManualClock(DeltaTable(uri).snapshot.known_at_ms)
+    clock = ManualClock(DeltaTable(uri).snapshot.verified_at_ms)
     handle = DeltaTable(uri)
     clock.advance(300)
     commit(handle.snapshot, uri, clock)()
@@ -318,7 +318,7 @@ def test_a_store_s_own_error_before_the_write_is_a_rejection(tmp_path: Path) -> 
             adds=[],
             schema=snapshot.schema,
             clock=clock,
-            known_at_ms=START_MS,
+            verified_at_ms=START_MS,
         )
     assert DeltaTable(uri).version() == 0
 

@@ -136,6 +136,6 @@ def test_a_restore_counts_from_when_the_table_was_read(uri: str, clock: ManualCl
 def test_refreshing_makes_a_snapshot_known_again(uri: str, clock: ManualClock) -> None:
     snapshot = DeltaTable(uri, clock=clock).snapshot
     clock.advance(100)
-    assert snapshot.known_at_ms == START_MS
+    assert snapshot.verified_at_ms == START_MS
     assert snapshot.refresh() is snapshot
-    assert snapshot.known_at_ms == START_MS + 100_000
+    assert snapshot.verified_at_ms == START_MS + 100_000

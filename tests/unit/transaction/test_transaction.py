@@ -354,7 +354,7 @@ class TestRefusals:
             begin(store, clock).add(upgrade).commit()
 
     def test_old_snapshot_is_refused(self, store: FaultyStore, clock: ManualClock) -> None:
-        transaction = begin(store, clock, known_at_ms=START_MS - 16 * 86_400_000).add(add("x"))
+        transaction = begin(store, clock, verified_at_ms=START_MS - 16 * 86_400_000).add(add("x"))
         result = transaction.commit()
         assert isinstance(result, Rejected)
         assert isinstance(result.error, StaleCommitError)

@@ -19,11 +19,11 @@ from delta_core.maintenance.clone.history.claim import require_claim
 from delta_core.maintenance.clone.history.copies import plan_copies
 from delta_core.maintenance.clone.history.digests import compare_files
 from delta_core.maintenance.clone.history.kept_log import KeptLog, later_log, whole_log
-from delta_core.maintenance.clone.history.named_files import ReferencedFiles
-from delta_core.maintenance.clone.history.names import PathMapping
+from delta_core.maintenance.clone.history.path_mapping import PathMapping
 from delta_core.maintenance.clone.history.publish import diverged, point_hint, publish_log
+from delta_core.maintenance.clone.history.referenced_files import ReferencedFiles
 from delta_core.maintenance.clone.history.staged_log import LogStaging
-from delta_core.maintenance.clone.places import require_separate_locations
+from delta_core.maintenance.clone.location_check import require_separate_locations
 from delta_core.maintenance.clone.result import CloneResult, KeptHistory
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from delta_core.checkpoint.rows import write_parquet
 from delta_core.log.checkpoint_part import BATCH_ROWS
-from delta_core.maintenance.clone.history.names import PathMapping
+from delta_core.maintenance.clone.history.path_mapping import PathMapping
 
 _FILES = ("add", "remove")
 _DELETION_VECTOR = "deletionVector"

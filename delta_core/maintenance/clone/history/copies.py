@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from delta_core.errors import CloneError, MissingDataFileError, ObjectNotFoundError
-from delta_core.maintenance.clone.history.named_files import ReferencedFiles
+from delta_core.maintenance.clone.history.referenced_files import ReferencedFiles
 from delta_core.maintenance.clone.translation import Copy
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import ObjectPlace
+from delta_core.storage.data_access import ObjectLocation
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.parallel import MAX_REQUESTS
 
@@ -91,16 +91,16 @@ def _sizes(store: LogStore, paths: Collection[str]) -> dict[str, int]:
     """The sizes of the objects that exist."""
     if len(paths) > _FEW:
         return {info.path: info.size_bytes for info in store.walk() if info.path in paths}
-    return _head_sizes({path: ObjectPlace(store, path) for path in paths})
+    return _head_sizes({path: ObjectLocation(store, path) for path in paths})
 
 
-def _head_sizes(places: Mapping[str, ObjectPlace]) -> dict[str, int]:
+def _head_sizes(places: Mapping[str, ObjectLocation]) -> dict[str, int]:
     with ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="deltaward-look") as pool:
         sizes = pool.map(_size, places.values())
         return {path: size for path, size in zip(places, sizes, strict=True) if size is not None}
 
 
-def _size(place: ObjectPlace) -> int | None:
+def _size(place: ObjectLocation) -> int | None:
     try:
         return place.store.head(place.path).size_bytes
     except ObjectNotFoundError:

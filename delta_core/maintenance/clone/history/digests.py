@@ -13,7 +13,7 @@ from delta_core.execution.executor import Executor, JsonObject
 from delta_core.maintenance.clone.translation import Copy
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.task_stores import lend_to_tasks, task_store
+from delta_core.storage.task_stores import share_with_tasks, task_store
 
 _CHUNK_BYTES = 8 << 20
 
@@ -63,7 +63,7 @@ def compare_files(
     ]
     with ExitStack() as stack:
         for store in (*sources.values(), target):
-            stack.enter_context(lend_to_tasks(store))
+            stack.enter_context(share_with_tasks(store))
         for _ in executor.map(compare_file, tasks):
             pass
 

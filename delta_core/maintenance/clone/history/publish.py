@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from delta_core.checkpoint.create_only import created
+from delta_core.checkpoint.create_if_absent import created
 from delta_core.clock import Clock
 from delta_core.errors import (
     AmbiguousWriteError,
@@ -20,7 +20,7 @@ from delta_core.errors import (
 from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint, write_last_checkpoint
 from delta_core.maintenance.clone.history.staged_log import StagedFile
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.modified_time import keep_modified_time
+from delta_core.storage.modified_time import set_modified_time
 
 _PAUSES_SECONDS = (0.2, 1.0)
 _CHUNK_BYTES = 8 << 20
@@ -57,7 +57,7 @@ def publish_log(
         else:
             _publish_other(target, file, replace=is_new, clock=clock)
         if file.modified_ms is not None:
-            keeps_times = keep_modified_time(target, file.path, file.modified_ms) and keeps_times
+            keeps_times = set_modified_time(target, file.path, file.modified_ms) and keeps_times
     return new_commits, keeps_times
 
 

@@ -23,7 +23,7 @@ from delta_core.log.listing import CheckpointFiles
 from delta_core.log.log_path import LogFileKind
 from delta_core.maintenance.clone.history.checkpoint_translation import translate_part
 from delta_core.maintenance.clone.history.kept_log import KeptLog
-from delta_core.maintenance.clone.history.names import PathMapping
+from delta_core.maintenance.clone.history.path_mapping import PathMapping
 from delta_core.storage.log_store import LogStore, ObjectInfo, read_immutable
 
 _COMMITS_AT_ONCE = 64

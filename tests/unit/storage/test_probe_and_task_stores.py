@@ -24,7 +24,7 @@ from delta_core.storage.local import LocalLogStore
 from delta_core.storage.object_store import Clients, ObjectLogStore
 from delta_core.storage.probe import forget_probes, require_preconditions
 from delta_core.storage.remote_uri import parse_remote_uri
-from delta_core.storage.task_stores import lend_to_tasks, task_store
+from delta_core.storage.task_stores import share_with_tasks, task_store
 from tests.support.waiting import PATIENCE_SECONDS
 
 
@@ -187,9 +187,9 @@ def test_trouble_proves_nothing() -> None:
 
 def test_tasks_borrow_the_caller_s_store_while_it_is_lent(tmp_path: Path) -> None:
     mine, other = LocalLogStore(tmp_path), LocalLogStore(tmp_path)
-    with lend_to_tasks(mine):
+    with share_with_tasks(mine):
         assert task_store(mine.uri) is mine
-        with lend_to_tasks(other):
+        with share_with_tasks(other):
             assert task_store(mine.uri) is other
         assert task_store(mine.uri) is mine
     assert task_store(mine.uri) is not mine
@@ -197,7 +197,7 @@ def test_tasks_borrow_the_caller_s_store_while_it_is_lent(tmp_path: Path) -> Non
 
 def test_several_stores_are_lent_at_once_and_the_last_of_one_uri_is_given(tmp_path: Path) -> None:
     mine, other, root = LocalLogStore(tmp_path), LocalLogStore(tmp_path), LocalLogStore(tmp_path / "root")
-    with lend_to_tasks(root, other, mine):
+    with share_with_tasks(root, other, mine):
         assert (task_store(mine.uri), task_store(root.uri)) == (mine, root)
         assert task_store(mine.uri) is mine
     assert task_store(mine.uri) not in (mine, other)

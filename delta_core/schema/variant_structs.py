@@ -51,7 +51,7 @@ def with_variant_structs(data_type: DataType) -> DataType:
     """The type with structs in place of variants, at all levels."""
     match data_type:
         case StructType():
-            return schema_in_parts(data_type)
+            return with_variant_struct_fields(data_type)
         case ArrayType():
             return replace(data_type, element_type=with_variant_structs(data_type.element_type))
         case MapType():
@@ -63,14 +63,14 @@ def with_variant_structs(data_type: DataType) -> DataType:
     return VARIANT_STRUCT if data_type == VARIANT else data_type
 
 
-def schema_in_parts(schema: StructType) -> StructType:
+def with_variant_struct_fields(schema: StructType) -> StructType:
     """`with_variant_structs` for a schema."""
     return StructType(
         tuple(replace(field, data_type=with_variant_structs(field.data_type)) for field in schema)
     )
 
 
-def as_the_table_has_them(table: StructType, data: StructType) -> StructType:
+def match_variants(table: StructType, data: StructType) -> StructType:
     """The data's schema, with variants and variant structs converted to what the table has in their place.
 
     Most data has no mark for variants, so the table's type decides. A column that the table lacks keeps the

@@ -20,7 +20,7 @@ from delta_core.actions import DeletionVectorDescriptor
 from delta_core.actions.json_codec import iter_lines
 from delta_core.deletion_vectors import z85
 from delta_core.maintenance.clone.translation import deletion_vector_place
-from delta_core.storage.data_access import DataAccess, ObjectPlace
+from delta_core.storage.data_access import DataAccess, ObjectLocation
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import ascii_data_path, encode_data_path, uri_scheme
 
@@ -39,7 +39,7 @@ class MappedFile:
         raw: its path in the clone's log; None when it equals the path in the source's log.
     """
 
-    place: ObjectPlace
+    place: ObjectLocation
     path: str
     raw: str | None
 
@@ -132,5 +132,5 @@ class PathMapping:
         return True
 
 
-def _file_id(place: ObjectPlace) -> uuid.UUID:
+def _file_id(place: ObjectLocation) -> uuid.UUID:
     return uuid.uuid5(uuid.NAMESPACE_URL, f"{place.store.uri}/{ascii_data_path(place.path)}")

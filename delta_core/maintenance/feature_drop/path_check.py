@@ -18,14 +18,14 @@ from delta_core.schema.type_changes import recorded_type_changes
 from delta_core.snapshot.snapshot import Snapshot
 
 
-def require_reach(run: Run, latest: Snapshot) -> None:
+def require_allowed_paths(run: Run, latest: Snapshot) -> None:
     """Check that every file that `PREPARATIONS` opens for the feature may be opened.
 
     Raises:
         PathEscapeError: a file is neither in the table nor below an allowed root.
     """
     if run.feature in _FILES_TO_OPEN:
-        run.access.require_reach(_FILES_TO_OPEN[run.feature](latest), store=latest.store)
+        run.access.require_allowed_paths(_FILES_TO_OPEN[run.feature](latest), store=latest.store)
 
 
 def _with_deletion_vectors(snapshot: Snapshot) -> Iterator[str]:

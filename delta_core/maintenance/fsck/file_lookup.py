@@ -9,7 +9,7 @@ from itertools import groupby
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ObjectNotFoundError, PathEscapeError
-from delta_core.storage.data_access import RETRY_PAUSES_SECONDS, DataAccess, ObjectPlace
+from delta_core.storage.data_access import RETRY_PAUSES_SECONDS, DataAccess, ObjectLocation
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.parallel import parallel
 
@@ -33,7 +33,7 @@ _MISSING = Absence(is_sure=True, reason="the store does not have the file")
 
 def absences(
     store: LogStore,
-    places: Mapping[str, ObjectPlace | Absence],
+    places: Mapping[str, ObjectLocation | Absence],
     *,
     listed: Iterable[str] = (),
     allowed_roots: Sequence[LogStore] = (),
@@ -59,7 +59,7 @@ def absences(
     access = DataAccess(allowed_roots=tuple(allowed_roots))
     shown = listed if isinstance(listed, set) else set(listed)
     absent: dict[str, Absence] = {}
-    asked: list[tuple[str, ObjectPlace]] = []
+    asked: list[tuple[str, ObjectLocation]] = []
     for key, place in places.items():
         if isinstance(place, Absence):
             absent[key] = place
@@ -80,7 +80,7 @@ def absences(
     return {key: absent[key] for key in places if key in absent}
 
 
-def place_of(raw: str, store: LogStore, access: DataAccess) -> ObjectPlace | Absence:
+def place_of(raw: str, store: LogStore, access: DataAccess) -> ObjectLocation | Absence:
     """The place that a path in the log leads to, or an `Absence` when that place must not be read."""
     try:
         return access.locate(raw, store=store)
@@ -88,7 +88,7 @@ def place_of(raw: str, store: LogStore, access: DataAccess) -> ObjectPlace | Abs
         return Absence(is_sure=False, reason="the file is outside the table and the allowed roots")
 
 
-def _missing_keys(places: Mapping[str, ObjectPlace], clock: Clock) -> list[str]:
+def _missing_keys(places: Mapping[str, ObjectLocation], clock: Clock) -> list[str]:
     """The keys of the objects that their store does not have. All objects must be in the same store."""
     missing = dict(places)
     store = next(iter(missing.values())).store
@@ -101,7 +101,7 @@ def _missing_keys(places: Mapping[str, ObjectPlace], clock: Clock) -> list[str]:
     return list(missing)
 
 
-def _has(place: ObjectPlace) -> bool:
+def _has(place: ObjectLocation) -> bool:
     try:
         place.store.head(place.path)
     except ObjectNotFoundError:

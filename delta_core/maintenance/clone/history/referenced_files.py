@@ -10,9 +10,9 @@ from delta_core.actions import Metadata, Protocol
 from delta_core.actions.json_codec import metadata_from_json, protocol_from_json
 from delta_core.log.commit_reader import read_commits
 from delta_core.maintenance.clone.history.kept_log import KeptLog
-from delta_core.maintenance.clone.history.names import FILE_ACTIONS, MappedFile, PathMapping
+from delta_core.maintenance.clone.history.path_mapping import FILE_ACTIONS, MappedFile, PathMapping
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import ObjectPlace
+from delta_core.storage.data_access import ObjectLocation
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.support import require_write_support
 from delta_core.table_features.writer_kind import WriterKind
@@ -26,7 +26,7 @@ _V2_CHECKPOINTS = "v2Checkpoint"
 class ReferencedObject:
     """The place of an object, and the size that the log records; None when no action records it."""
 
-    place: ObjectPlace
+    place: ObjectLocation
     size_bytes: int | None
 
 

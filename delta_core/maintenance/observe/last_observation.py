@@ -37,7 +37,7 @@ class Expiring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastLook:
+class LastObservation:
     """An observation of one version.
 
     Attributes:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedBy:
+class AppliedCommit:
     """The commit that applied a piece of work.
 
     Attributes:

@@ -13,13 +13,13 @@ from delta_core.errors import DeltaError
 from delta_core.log.listing import CommitFile, list_log
 from delta_core.snapshot.history import commit_actions
 from delta_core.storage.log_store import LogStore
-from delta_core.transaction.applied_by import AppliedBy
+from delta_core.transaction.applied_commit import AppliedCommit
 
 MAX_COMMITS: Final = 200
 """How many commits are read at most to find a key."""
 
 
-def find_applied(store: LogStore, key: SetTransaction) -> AppliedBy | None:
+def find_applied_commit(store: LogStore, key: SetTransaction) -> AppliedCommit | None:
     """The commit that recorded `key`, a `txn` action of the table; None when the commit is not found.
 
     A checkpoint contains the key but not the commit that recorded it, so the commit must still be in the log.
@@ -47,7 +47,7 @@ def find_applied(store: LogStore, key: SetTransaction) -> AppliedBy | None:
             for action in actions
         ):
             info = next((action for action in actions if isinstance(action, CommitInfo)), None)
-            return AppliedBy(version=file.version, user_metadata=_metadata(info))
+            return AppliedCommit(version=file.version, user_metadata=_metadata(info))
     return None
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from delta_core.errors import SchemaError
 from delta_core.schema.arrow import from_arrow, type_from_arrow
-from delta_core.schema.column_paths import shown, walk_fields
+from delta_core.schema.column_paths import display_path, walk_fields
 from delta_core.schema.field_metadata import COMMENT_KEY
 from delta_core.schema.types import DataType, StructField, StructType
 
@@ -72,9 +72,11 @@ def _checked(schema: StructType) -> StructType:
             raise _refused("column name", field.name, "Pass a string as the column's name.")
         comment = field.metadata.get(COMMENT_KEY)
         if not isinstance(field.nullable, bool):
-            raise _refused("value for nullable", field.nullable, f"Pass True or False for {shown(path)}.")
+            raise _refused(
+                "value for nullable", field.nullable, f"Pass True or False for {display_path(path)}."
+            )
         if comment is not None and not isinstance(comment, str):
-            raise _refused("comment", comment, f"Pass a string as the comment of {shown(path)}.")
+            raise _refused("comment", comment, f"Pass a string as the comment of {display_path(path)}.")
     return schema
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from delta_core.checkpoint import create_only
-from delta_core.checkpoint.create_only import created
+from delta_core.checkpoint import create_if_absent
+from delta_core.checkpoint.create_if_absent import created
 from delta_core.clock import ManualClock
 from delta_core.errors import (
     AmbiguousWriteError,
@@ -48,7 +48,7 @@ class StreamedStore(FaultyStore):
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StreamedStore:
-    monkeypatch.setattr(create_only, "IN_MEMORY_BYTES", LIMIT)
+    monkeypatch.setattr(create_if_absent, "IN_MEMORY_BYTES", LIMIT)
     return StreamedStore(tmp_path)
 
 
