@@ -198,8 +198,8 @@ def warn_of_void(before: StructType | None, after: StructType) -> None:
         verb = "have" if len(added) > 1 else "has"
         warnings.warn(
             f"{subject} {', '.join(map(display_path, added))} {verb} the type void, because the data has no "
-            "type: readers that are built on delta-kernel, such as DuckDB, cannot open the table. Give the data a "
-            "type, such as string, before it is written. In an existing table, data with a type for the "
+            "type: readers built on delta-kernel, such as DuckDB, cannot open the table. Give the data "
+            "a type, such as string, before it is written. In an existing table, data with a type for the "
             "column gives it that type, with schema_mode='merge'.",
             DeltaWarning,
             stacklevel=3,

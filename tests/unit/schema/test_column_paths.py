@@ -12,7 +12,7 @@ from delta_core.schema.column_paths import (
     find_path,
     is_related,
     is_within,
-    shown,
+    display_path,
     struct_at,
     transform_fields,
     type_at,
@@ -108,4 +108,4 @@ def test_relations():
     assert not is_related(("a", "b"), ("a", "c"))
     assert is_within(("a", "b"), ("A",))
     assert not is_within(("a",), ("a", "b"))
-    assert shown(("a", "b.c", "d`e")) == "a.`b.c`.`d``e`"
+    assert display_path(("a", "b.c", "d`e")) == "a.`b.c`.`d``e`"
