@@ -76,10 +76,11 @@ coverage-write: $(READY) ## Branch coverage of what writes tables, and its error
 lint: style types imports tree ## All of style, types, imports and tree
 
 .PHONY: style
-style: $(READY) ## ruff, spelling, the shell scripts, the Dockerfile and the compose file
+style: $(READY) ## ruff, spelling, the words of the glossary, the shell scripts, the Dockerfile and the compose file
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@.venv/bin/codespell
+	@$(PY) scripts/check_language.py
 	@.venv/bin/shellcheck scripts/*.sh docker/*.sh docker/services/*.sh .ci/run
 	@.venv/bin/hadolint docker/Dockerfile
 	@.venv/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml

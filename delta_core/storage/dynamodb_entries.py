@@ -230,7 +230,7 @@ class DynamoDbEntries:
             except ImportError as error:
                 raise ConfigurationError(
                     "S3 with DynamoDB cannot be used.",
-                    cause="boto3 is not installed.",
+                    cause="The package boto3 is not installed.",
                     fix="Install deltaward[dynamodb].",
                 ) from error
 

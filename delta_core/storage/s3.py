@@ -116,7 +116,7 @@ def _profile_credentials(profile: str) -> Any:
     except ImportError as error:
         raise ConfigurationError(
             f"The AWS profile {profile!r} cannot be read.",
-            cause="boto3, which reads the shared configuration, is not installed.",
+            cause="The package boto3, which reads the shared configuration, is not installed.",
             fix="Install deltaward[dynamodb], or pass the credentials as options.",
         ) from error
     try:

@@ -59,7 +59,7 @@ def clustering_columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[Struct
     if without_statistics:
         raise ConfigurationError(
             f"Files have no statistics of {', '.join(without_statistics)}, so Z-order would skip no file.",
-            cause="delta.dataSkippingNumIndexedCols or delta.dataSkippingStatsColumns excludes the column.",
+            cause="The property delta.dataSkippingNumIndexedCols or delta.dataSkippingStatsColumns excludes it.",
             fix="Add the column to delta.dataSkippingStatsColumns, or move it among the first columns of the "
             "schema, and rewrite the files.",
         )

@@ -8,11 +8,11 @@ import pytest
 
 from delta_core.errors import SchemaEvolutionError
 from delta_core.schema.column_paths import (
+    display_path,
     field_at,
     find_path,
     is_related,
     is_within,
-    display_path,
     struct_at,
     transform_fields,
     type_at,
