@@ -104,8 +104,9 @@ def typed_error(error: Exception, *, doing: str) -> DeltaError:
             cause=described(error),
             fix="Give the process more memory, or do less in one call.",
         )
+    subject = doing if doing.endswith("()") else doing[:1].upper() + doing[1:]
     return UnexpectedError(
-        f"{doing} failed with an unforeseen error.",
+        f"{subject} failed with an unforeseen error.",
         cause=described(error),
         fix="Check your own code that the call uses, such as an executor or a source of rows. Otherwise "
         "this is a defect: report it with this message and the traceback.",

@@ -30,7 +30,9 @@ WORDS: dict[str, str] = {
     r"whoever|whichever|whatever becomes": "the caller, the writer, a reader, any",
     r"nobody|somebody|anybody|nobody's|somebody's": "no writer, another writer, a caller",
     r"(?:is|are|was|were|be) none": "is not a ...; there is no ...",
-    r"(?<!there )(?:is|are|was|were) no (?!longer|more|less|later|earlier|older|newer)\w+": "is not a ..., has no ...",
+    r"(?<!there )(?:is|are|was|were) no (?!longer|more|less|later|earlier|older|newer)\w+": (
+        "is not a ..., has no ..."
+    ),
     r"tells?|told": "shows, records, reports, states",
     r"says?|said|saying": "states, records, names, specifies, contains",
     r"(?:goes|go|went|going|gone) on": "continues",

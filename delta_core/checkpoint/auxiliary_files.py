@@ -31,11 +31,11 @@ def _policy(value: str) -> ChecksumPolicy:
     try:
         return ChecksumPolicy(value.strip().lower())
     except ValueError:
-        raise ValueError(f"it must be one of {', '.join(ChecksumPolicy)}") from None
+        raise ValueError(f"It must be one of {', '.join(ChecksumPolicy)}.") from None
 
 
 def _at_least_two(value: int | None) -> str | None:
-    return None if value is None or value >= 2 else "it is below 2"
+    return None if value is None or value >= 2 else "It is below 2."
 
 
 VERSION_CHECKSUM = TableProperty(

@@ -53,7 +53,7 @@ def python_scalar(value: Any, data_type: DataType, where: str) -> pa.Scalar:
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise ExpressionError(
             f"{value!r} cannot be assigned to {where}.",
-            cause=f"It is not a value of the type {data_type}: {error}.",
+            cause=f"It is not a value of the type {data_type}: {str(error).rstrip('.')}.",
             fix="Use a value of the column's type.",
         ) from error
 

@@ -180,8 +180,10 @@ def _column(column: dict[int, Any], leaf: Leaf, rows: int, body_end: int, limit_
     if meta is None:
         raise MalformedFooter(f"the column {leaf.path} has no metadata; it may be encrypted")
     path = ".".join(part.decode() for part in meta[3])
-    if path != leaf.path or meta[1] != leaf.physical_type:
+    if path != leaf.path:
         raise MalformedFooter(f"a row group has the column {path[:200]} in place of {leaf.path}")
+    if meta[1] != leaf.physical_type:
+        raise MalformedFooter(f"a row group has another physical type than the schema for the column {path}")
     values = _count(meta, 5, f"values of {path}")
     unfolded = _count(meta, 6, f"bytes of {path}")
     stored = _count(meta, 7, f"stored bytes of {path}")

@@ -39,7 +39,7 @@ def row_condition(condition: object, schema: StructType) -> Expression | None:
     try:
         return parse_predicate(sql, schema)
     except ExpressionError as error:
-        raise InapplicableError(f"The row_condition is not a valid predicate: {error}.") from error
+        raise InapplicableError(f"The row_condition is not a valid predicate: {error}") from error
 
 
 def _from_string(condition: str) -> str:

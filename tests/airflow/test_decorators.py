@@ -182,7 +182,7 @@ def test_no_parameters_skip_the_task(table: Path) -> None:
 
 
 def test_parameters_that_a_kind_does_not_know_fail_for_good(table: Path) -> None:
-    with pytest.raises(AirflowFailException, match="no_such is not known"):
+    with pytest.raises(AirflowFailException, match=r"params\.no_such is unknown"):
         job(lambda: {"no_such": 1}, table, task_id="t").execute(Instance().context)
 
 

@@ -236,7 +236,7 @@ def test_arguments_become_the_parameters_of_a_job(
         ),
         (
             lambda: DeltaConvertOperator(task_id="t", table_uri="/t", partition_strategy="other"),
-            "partition_strategy 'other'",
+            "'other' of partition_strategy",
         ),
         (lambda: DeltaConvertOperator(task_id="t", table_uri="/t", if_exists="drop"), "if_exists"),
         (

@@ -328,7 +328,10 @@ def test_load_takes_its_arguments_over(runner: RememberingRunner) -> None:
         (lambda: DeltaVacuumOperator(task_id="t", table_uri="/t", dry_run="None"), "dry_run"),
         (lambda: DeltaVacuumOperator(task_id="t", table_uri="/t", retention_hours="nan"), "retention_hours"),
         (lambda: DeltaRestoreOperator(task_id="t", table_uri="/t"), "version"),
-        (lambda: DeltaRestoreOperator(task_id="t", table_uri="/t", version=1, timestamp="x"), "both"),
+        (
+            lambda: DeltaRestoreOperator(task_id="t", table_uri="/t", version=1, timestamp="x"),
+            "Both are given",
+        ),
         (lambda: DeltaRestoreOperator(task_id="t", table_uri="/t", version="1.5"), "version"),
         (lambda: DeltaRestoreOperator(task_id="t", table_uri="/t", version=-1), "version"),
         (

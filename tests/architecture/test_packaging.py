@@ -91,7 +91,7 @@ def test_the_version_is_spelled_the_same_everywhere() -> None:
 
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert PROJECT["version"] == VERSION
-    assert f"version is {VERSION}" in changelog or f"## [{VERSION}]" in changelog
+    assert f"version number {VERSION}" in changelog or f"## [{VERSION}]" in changelog
 
 
 def test_every_make_target_explains_itself() -> None:

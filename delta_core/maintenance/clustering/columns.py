@@ -59,7 +59,8 @@ def clustering_columns(snapshot: Snapshot, names: Sequence[str]) -> tuple[Struct
     if without_statistics:
         raise ConfigurationError(
             f"Files have no statistics of {', '.join(without_statistics)}, so Z-order would skip no file.",
-            cause="The property delta.dataSkippingNumIndexedCols or delta.dataSkippingStatsColumns excludes it.",
+            cause="The property delta.dataSkippingNumIndexedCols or delta.dataSkippingStatsColumns excludes "
+            f"{'it' if len(without_statistics) == 1 else 'them'}.",
             fix="Add the column to delta.dataSkippingStatsColumns, or move it among the first columns of the "
             "schema, and rewrite the files.",
         )

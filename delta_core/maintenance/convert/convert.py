@@ -67,7 +67,9 @@ def convert_to_deltalake(
             directories. Values are percent-decoded; times without a time zone are UTC.
         partition_strategy: `hive`, the default, for directories `year=2024/month=5`; `directory` for
             `2024/5`.
-        name, description, configuration: name, description and properties of the table.
+        name: the name of the table.
+        description: the description of the table.
+        configuration: the properties of the table.
         storage_options: options of the store.
         collect_stats: whether to take column statistics from the footers, which lets readers skip files. Row
             counts are always taken.

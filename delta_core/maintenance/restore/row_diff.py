@@ -42,11 +42,11 @@ class RowDiff:
         notes = []
         if self.only_in_snapshot:
             notes.append(
-                f"The target version lacks {_names(self.only_in_snapshot)}. They are compared as null."
+                f"The target version lacks {_names(self.only_in_snapshot)}. The comparison uses null instead."
             )
         if self.only_in_target:
             notes.append(
-                f"The newest version lacks {_names(self.only_in_target)}. They are compared as null."
+                f"The newest version lacks {_names(self.only_in_target)}. The comparison uses null instead."
             )
         if self.incompatible:
             notes.append(

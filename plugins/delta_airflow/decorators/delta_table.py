@@ -82,7 +82,7 @@ class DeltaTableDecoratedOperator(_PythonDecoratedOperator):
         except DeltaError as error:
             if error.retryable:
                 raise
-            raise AirflowFailException(f"{error.code}: {error}.") from error
+            raise AirflowFailException(f"{error.code}: {error}") from error
 
     def _open(self) -> DeltaTable | None:
         hook = DeltawardHook(as_string("conn_id", self.conn_id))

@@ -21,7 +21,8 @@ class DeltawardDecoratedOperator(DecoratedOperator, DeltaJobOperator):
 
     Args:
         python_callable: the function; it returns a mapping of JSON values, or None.
-        op_args, op_kwargs: the arguments of the function (templated).
+        op_args: the positional arguments of the function (templated).
+        op_kwargs: the keyword arguments of the function (templated).
         kwargs: `kind`, `table_uri` and the other arguments of `DeltaTableOperator`, and those of Airflow's
             BaseOperator.
     """

@@ -32,12 +32,11 @@ class DeltaApprovalOperator(ApprovalOperator):
     Only an approval is also the task's own result.
 
     Args:
-        subject: the question in one line (templated).
-        body: the information that the approver needs, as Markdown (templated).
         response_hours: the time limit for an answer (templated).
         waive: True approves without an answer. This is refused unless the worker's environment allows it,
             because every user who can start a run can choose its parameters (templated).
-        kwargs: those of ApprovalOperator; `defaults` is always Reject.
+        kwargs: those of ApprovalOperator. `subject` is the question in one line (templated), and `body` is
+            the information that the approver needs, as Markdown (templated). `defaults` is always Reject.
     """
 
     template_fields: Collection[str] = (*ApprovalOperator.template_fields, "response_hours", "waive")
@@ -70,7 +69,7 @@ class DeltaApprovalOperator(ApprovalOperator):
             hours = as_optional_float("response_hours", self.response_hours, minimum=0.001)
             waive = as_bool("waive", self.waive)
         except ConfigurationError as error:
-            raise AirflowFailException(f"{error.code}: {error}.") from error
+            raise AirflowFailException(f"{error.code}: {error}") from error
         if waive:
             return self._waived(context)
         self.response_timeout = timedelta(hours=24 if hours is None else hours)

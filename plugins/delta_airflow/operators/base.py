@@ -142,7 +142,7 @@ class DeltaTableOperator(SparkOperator):
         except DeltaError as error:
             if error.retryable:
                 raise
-            raise AirflowFailException(f"{error.code}: {error}.") from error
+            raise AirflowFailException(f"{error.code}: {error}") from error
         return summary
 
     def on_kill(self) -> None:

@@ -63,7 +63,7 @@ class DeltaVerifyOperator(DeltaTableOperator):
         try:
             versions = as_versions("commits", self.commits_to_verify)
         except ConfigurationError as error:
-            raise AirflowFailException(f"{error.code}: {error}.") from error
+            raise AirflowFailException(f"{error.code}: {error}") from error
         if versions:
             return super().execute(context)
         self.log.info("There is %s", NOTHING_TO_VERIFY)

@@ -72,7 +72,7 @@ class DeltaConditionSensor(BaseSensorOperator):
             self._condition = None
             if error.retryable:
                 raise
-            raise AirflowFailException(f"{error.code}: {error}.") from error
+            raise AirflowFailException(f"{error.code}: {error}") from error
         return PokeReturnValue(
             is_done=found is not None, xcom_value=None if found is None else self.return_value(found)
         )

@@ -158,7 +158,7 @@ def test_iterators_raise_typed_errors_too(tmp_path: Path, monkeypatch: pytest.Mo
 
     table = DeltaTable(place / "t")
     monkeypatch.setattr("delta_core.scan.change_data.ChangeDataScan.to_batches", fails)
-    with pytest.raises(UnexpectedError, match="reading changes"):
+    with pytest.raises(UnexpectedError, match="Reading changes failed"):
         table.load_cdf(starting_version=3).read_all()
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", fails)
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", fails)

@@ -78,7 +78,7 @@ def test_a_restore_shows_the_rows_and_columns_that_change(table: str) -> None:
     shown = call("restore", table, "--version", "2", "--diff", "rows").stdout
     assert "rows lost, 2 of 2:" in shown
     assert '{"id": 9, "s": "y", "extra": 1.5}' in shown
-    assert "rows are compared as if null there" in shown
+    assert "The comparison uses null instead." in shown
     assert "extra" in shown.split("rows lost, 2")[0]
     assert "rows lost" not in call("restore", table, "--version", "2").stdout
     refused = call("restore", table, "--version", "2", "--expected-version", "3", "--apply")

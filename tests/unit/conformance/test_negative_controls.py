@@ -125,7 +125,7 @@ def test_a_fault_is_found(tmp_path: Path, fault: str, check: Any, said: str) -> 
 @pytest.mark.parametrize(
     ("versions", "said"),
     [
-        ({}, "is lost"),
+        ({}, "reported as version 3, is missing in all versions"),
         ({("writer-0", 0): [3, 4]}, r"is in versions \[3, 4\]"),
         ({("writer-0", 0): [4]}, "reported as version 3, is in version 4"),
     ],

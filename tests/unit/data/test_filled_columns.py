@@ -346,7 +346,7 @@ def test_updated_rows_are_computed_anew_and_keep_their_numbers(tmp_path):
     ("text", "cause"),
     [
         ("a + h", "contains the generated column h"),
-        ("no_such(a)", "is not known"),
+        ("no_such(a)", "The function no_such is not supported"),
         ("current_timestamp()", "present time"),
         ("missing", "does not exist"),
     ],

@@ -98,8 +98,8 @@ def test_nothing_is_copied_that_is_right() -> None:
         ([1.0], "float64"),
         ([True], "bool"),
         (["1"], "<U1"),
-        ([[1], [2]], "2-dimensional"),
-        (5, "0-dimensional"),
+        ([[1], [2]], "has 2 dimensions"),
+        (5, "has 0 dimensions"),
     ],
 )
 def test_what_is_no_position(values: Any, said: str) -> None:

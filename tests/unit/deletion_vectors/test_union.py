@@ -60,14 +60,14 @@ def test_a_damaged_old_vector_is_not_forgotten(tmp_path: Path) -> None:
     with pytest.raises(InvalidTableError, match="checksum"):
         read_union(store, written.descriptors[0], [1], num_records=1000)
     forged = dataclasses.replace(written.descriptors[0], cardinality=2000)
-    with pytest.raises(InvalidTableError, match="deletes 2000 rows of a file that has 1000"):
+    with pytest.raises(InvalidTableError, match="deletes 2000 rows of a file with 1000 rows"):
         read_union(store, forged, [1], num_records=1000)
 
 
 def test_rows_that_are_not_in_the_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidTableError, match="Row 3 cannot be deleted"):
+    with pytest.raises(InvalidTableError, match="Row 3 of a data file cannot be deleted"):
         read_union(LocalLogStore(tmp_path), None, [3], num_records=3)
-    with pytest.raises(InvalidTableError, match="Row 9 cannot be deleted"):
+    with pytest.raises(InvalidTableError, match="Row 9 of a data file cannot be deleted"):
         unite(np.array([9]), [1], num_records=3)
     with pytest.raises(ConfigurationError):
         unite(np.array([1]), [-1], num_records=3)

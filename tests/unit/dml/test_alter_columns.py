@@ -70,7 +70,7 @@ def test_without_a_mapping_nothing_is_renamed_or_dropped(table: DeltaTable) -> N
 
 
 def test_not_null_is_set_where_no_row_is_null(table: DeltaTable) -> None:
-    with pytest.raises(ConstraintViolationError, match="Column a cannot be NOT NULL"):
+    with pytest.raises(ConstraintViolationError, match="The column a cannot be NOT NULL"):
         table.alter.set_not_null("a")
     write_deltalake(table, ROWS.slice(0, 1), mode="overwrite")
     table.alter.set_not_null("a")

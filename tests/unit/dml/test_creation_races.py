@@ -35,7 +35,7 @@ def _raced(root: Path, **options: object) -> FaultyStore:
 
 def test_an_empty_table_that_another_writer_creates_first_stays_theirs(tmp_path: Path) -> None:
     store = _raced(tmp_path)
-    with pytest.raises(TableExistsError, match="already a Delta table"):
+    with pytest.raises(TableExistsError, match="A Delta table already exists"):
         create_table(store, schema=from_arrow(pa.schema({"other": pa.string()})))
     assert DeltaTable(tmp_path).version() == 0
     assert DeltaTable(tmp_path).to_pyarrow_table() == THEIRS

@@ -115,7 +115,7 @@ def test_row_tracking_is_suspended_by_hand(tmp_path: Path) -> None:
     key, enabled = "delta.rowTrackingSuspended", "delta.enableRowTracking"
     write_deltalake(tmp_path, ROWS, configuration={enabled: "true"})
     table = DeltaTable(tmp_path)
-    with pytest.raises(InvalidTableError, match="at once"):
+    with pytest.raises(InvalidTableError, match="at the same time"):
         table.alter.set_properties({key: "true"})
     table.alter.set_properties({key: "true", enabled: "false"})
     write_deltalake(table, ROWS, mode="append")
@@ -131,7 +131,7 @@ def test_row_tracking_is_suspended_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "cause"),
     [
-        ("deltaward.versionChecksum", "true", "none of never, checkpoint, known, always"),
+        ("deltaward.versionChecksum", "true", "one of never, checkpoint, known, always"),
         ("deltaward.logCompactionInterval", "1", "below 2"),
         ("deltaward.logCompactionInterval", "often", "often"),
     ],

@@ -160,7 +160,7 @@ def test_fields_within_structs_are_assigned_beside_the_others(tmp_path: Path, mo
         ({"id": "'x'"}, ExpressionError, "not of type"),
         ({"s.a": "s.t.b"}, ExpressionError, "cannot be assigned"),
         ({"s.a": "id > 1"}, ExpressionError, "cannot be assigned"),
-        ({"s.a": "id * 2000000000"}, ExpressionError, "cannot be assigned"),
+        ({"s.a": "id * 2000000000"}, ExpressionError, "does not fit s.a"),
         ({"l": "m"}, ExpressionError, "cannot be assigned"),
         ({"id": ["1"]}, ExpressionError, "cannot be assigned"),
         ({7: "1"}, ConfigurationError, "does not name a column"),
@@ -191,7 +191,7 @@ def test_a_name_with_a_dot_is_a_column_or_a_field_and_never_a_guess(tmp_path: Pa
     both = pa.table({"a": [{"b": 1}], "a.b": [2], "my col": [3]})
     write_deltalake(tmp_path, both, configuration={"delta.columnMapping.mode": "name"})
     table = DeltaTable(tmp_path)
-    with pytest.raises(ConfigurationError, match="two columns"):
+    with pytest.raises(ConfigurationError, match="is ambiguous"):
         table.update({"a.b": "0"})
     table.update({("a", "b"): "5", "`a.b`": "6", "my col": "`my col` + `a.b` + a.b"})
     assert table.to_pyarrow_table().to_pylist() == [{"a": {"b": 5}, "a.b": 6, "my col": 6}]

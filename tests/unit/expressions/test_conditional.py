@@ -229,7 +229,7 @@ def test_rounding_leaves_nan_and_infinity():
         ("IF(f, d, i)", "have different types"),
         ("size(s)", "must be an array or map"),
         ("CASE WHEN i = 0 THEN 10 / i ELSE 0 END", "division by zero"),
-        ("nullif(i)", "nullif is not known"),
+        ("nullif(i)", "The function nullif is not supported"),
     ],
 )
 def test_what_is_refused(text, part):

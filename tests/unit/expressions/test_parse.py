@@ -180,7 +180,7 @@ def test_meaning_and_rendering(text, expected):
         ("a", "not a condition"),
         ("a and f", "used as a condition"),
         ("not a", "used as a condition"),
-        ("s + 1 = 2", "not a number"),
+        ("s + 1 = 2", "not numeric"),
         ("dec / 2 > 1", "not supported on decimals"),
         ("a like '1'", "LIKE does not apply"),
         ("s like s", "constant pattern"),

@@ -77,14 +77,14 @@ def altered(**changes: Any) -> str:
     [
         ({"format_version": 2}, "format 2"),
         ({"kind": ""}, "kind must not be empty"),
-        ({"kind": 7}, "kind must be a string, it is an integer"),
+        ({"kind": 7}, "kind must be a string but is an integer"),
         ({"table": {"id": "x"}}, "table.uri is missing"),
         ({"table": "uri"}, "table must be an object"),
-        ({"deadlin_ms": 5}, "deadlin_ms is not known here"),
+        ({"deadlin_ms": 5}, "deadlin_ms is unknown (known: deadline_ms,"),
         ({"deadline_ms": -1}, "deadline_ms must be at least 0"),
         ({"engine": "flink"}, "engine must be one of auto, inline, spark"),
         ({"idempotency": {"app_id": "a", "version": True}}, "idempotency.version must be an integer"),
-        ({"params": None}, "params must be an object, it is null"),
+        ({"params": None}, "params must be an object but is null"),
     ],
 )
 def test_a_bad_spec_is_refused_and_the_field_named(changes: dict[str, Any], named: str) -> None:

@@ -160,8 +160,8 @@ def test_a_kind_that_never_commits_ignores_the_key(table: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "words"),
     [
-        ({"kind": "frobnicate"}, "INVALID_JOB_SPEC", "no job kind 'frobnicate'"),
-        ({"params": {"predikate": "x"}}, "INVALID_JOB_SPEC", "params.predikate is not known"),
+        ({"kind": "frobnicate"}, "INVALID_JOB_SPEC", "The job kind 'frobnicate' does not exist."),
+        ({"params": {"predikate": "x"}}, "INVALID_JOB_SPEC", "params.predikate is unknown (known:"),
         ({"params": {"target_size_bytes": "1gb"}}, "INVALID_JOB_SPEC", "must be an integer or null"),
         ({"lease": "../l"}, "INVALID_JOB_SPEC", "not a valid name for a lease"),
         ({"format_version": 2}, "INVALID_JOB_SPEC", "format 2"),

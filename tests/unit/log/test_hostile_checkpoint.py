@@ -124,7 +124,7 @@ def test_a_time_in_place_of_a_number(log: LogBuilder, name: str) -> None:
 
     rewrite(log, change)
     cause = refused(log, lambda snapshot: snapshot.files.to_table())
-    assert cause.endswith("expected int64, found timestamp[us]")
+    assert cause.endswith("expected int64, found timestamp[us].")
 
 
 def test_a_file_that_is_removed_and_live_at_once(log: LogBuilder) -> None:
@@ -173,7 +173,7 @@ def test_a_column_that_ends_early(log: LogBuilder, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(CheckpointPart, "read", shorter)
     files = Snapshot.load(log.store).files
-    with pytest.raises(CorruptLogError, match=r"add\.stats: it does not have \d+ rows"):
+    with pytest.raises(CorruptLogError, match=r"The column add\.stats does not have \d+ rows"):
         files.to_table(["stats"])
 
 

@@ -356,7 +356,7 @@ def test_a_checkpoint_with_a_damaged_sidecar_is_passed_over(log: V2Log, damage: 
 @pytest.mark.parametrize("form", ["json", "parquet", "classic"])
 @pytest.mark.parametrize(
     ("versions", "reason"),
-    [([], "0 'checkpointMetadata'"), ([2, 2], "2 'checkpointMetadata'"), ([3], "it is of version 3")],
+    [([], "0 'checkpointMetadata'"), ([2, 2], "2 'checkpointMetadata'"), ([3], "states the version 3")],
 )
 def test_the_checkpoint_says_which_version_it_is(
     log: V2Log, form: str, versions: list[int], reason: str

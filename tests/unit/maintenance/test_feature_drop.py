@@ -208,7 +208,7 @@ def test_what_was_made_for_iceberg_is_taken_apart_feature_by_feature(tmp_path: P
     expected = sorted(map(str, table.to_pyarrow_table().to_pylist()))
     with pytest.raises(FeatureRemovalError, match="cannot be dropped now") as caught:
         table.alter.drop_feature("columnMapping")
-    assert "drop icebergCompatV2 first" in caught.value.fix
+    assert "Drop icebergCompatV2 first" in caught.value.fix
     table.alter.drop_feature("icebergCompatV2")
     assert "delta.enableIcebergCompatV2" not in table.metadata().configuration
     table.alter.rename_column("the name", "name")

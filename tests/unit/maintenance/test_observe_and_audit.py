@@ -142,7 +142,7 @@ def test_reasons_hold_the_figures_and_params_fit_the_job(health: TableHealth) ->
     assert "the table has no checkpoint" in checkpoint.reason
     assert vacuum.params == {"retention_hours": 200}
     assert MaintenanceRules.from_json(rules.to_json()) == rules
-    with pytest.raises(ConfigurationError, match="no maintenance rule colour"):
+    with pytest.raises(ConfigurationError, match="Unknown maintenance rules: colour"):
         MaintenanceRules.from_json({"colour": 1})
 
 

@@ -101,7 +101,7 @@ def test_a_column_of_another_length(log: LogBuilder, monkeypatch: pytest.MonkeyP
         yield rows.slice(1) if more < 0 else pa.concat_arrays([rows, rows.slice(0, 1)])
 
     monkeypatch.setattr(CheckpointPart, "stream", wrong)
-    with pytest.raises(CorruptLogError, match=r"add\.stats: it does not have \d+ rows"):
+    with pytest.raises(CorruptLogError, match=r"The column add\.stats does not have \d+ rows"):
         joined(stream_column(files.chunks, "stats", rows=1000), 1000)
 
 

@@ -67,7 +67,7 @@ def test_a_wrong_value_is_told_with_its_file_and_column(log: LogBuilder, predica
     log.commit(part("bad", "x", "1"))
     with pytest.raises(CorruptLogError) as caught:
         files_of(Snapshot.load(log.store), predicate)
-    assert "'x' is not a integer, for the column p of the data file bad" in caught.value.problem
+    assert "'x' is not of type integer, for the column p of the data file bad" in caught.value.problem
 
 
 @pytest.mark.parametrize("predicate", PREDICATES)

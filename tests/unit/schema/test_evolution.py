@@ -73,7 +73,7 @@ def test_merge_is_idempotent():
     ],
 )
 def test_merge_refuses_type_changes(field, path):
-    with pytest.raises(SchemaEvolutionError, match=f"Column {path} is"):
+    with pytest.raises(SchemaEvolutionError, match=f"Column {path} has type"):
         merge_schemas(TABLE, schema(field))
 
 
@@ -227,7 +227,7 @@ def test_types_widen_when_asked_and_the_change_is_recorded():
     ],
 )
 def test_types_do_not_widen_to_another_family_by_themselves(before, after):
-    with pytest.raises(SchemaEvolutionError, match="Column a is"):
+    with pytest.raises(SchemaEvolutionError, match="Column a has type"):
         widening(("a", before, after))
 
 

@@ -108,7 +108,9 @@ def test_wrong_text(name, text):
 )
 def test_the_wrong_text_of_a_column_is_named_and_the_others_are_understood(name, strings, wrong):
     data_type = type_from_name(name)
-    with pytest.raises(CorruptLogError, match=re.escape(f"The partition value {wrong!r} is not a {name}")):
+    with pytest.raises(
+        CorruptLogError, match=re.escape(f"The partition value {wrong!r} is not of type {name}")
+    ):
         parse_column(pa.array(strings), data_type)
     found = parse_column(pa.array(strings[:-1]), data_type)
     assert found.to_pylist() == [parse(text, data_type) for text in strings[:-1]]

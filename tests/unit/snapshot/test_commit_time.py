@@ -214,7 +214,7 @@ def test_the_first_version_since_a_time(log: LogBuilder) -> None:
         assert first_version_since(log.store, NOW_MS + offset) == version
     with pytest.raises(VersionNotFoundError, match="or later") as caught:
         first_version_since(log.store, NOW_MS + 2001)
-    assert caught.value.cause == "The latest, 2, is of 2023-11-14T22:13:22.000+00:00."
+    assert caught.value.cause == "The latest version 2 was committed at 2023-11-14T22:13:22.000+00:00."
 
 
 @pytest.mark.parametrize("time_ms", [10**18, -(10**18)])

@@ -153,7 +153,7 @@ def test_time_travel_only_to_what_can_be_read(log: LogBuilder) -> None:
     write_checkpoint(_load(log, 3))
     log.remove_commits([0, 1])
     assert Snapshot.load(log.store, timestamp_ms=NOW_MS + 3500).version == 3
-    with pytest.raises(VersionNotFoundError, match="Version 3 is of"):
+    with pytest.raises(VersionNotFoundError, match="Version 3 was committed at"):
         Snapshot.load(log.store, timestamp_ms=NOW_MS + 2500)
 
 

@@ -38,8 +38,8 @@ MAPPED = {"delta.columnMapping.mode": "name"}
     [
         ("{", {}, SchemaError, "JSON"),
         ("", {}, CorruptLogError, "no schemaString"),
-        (struct(field("p"), field("a"), field("A")), {}, SchemaError, "Two columns are called A"),
-        (struct(field("p"), field("s", struct(field("x"), field("X")))), {}, SchemaError, "called X"),
+        (struct(field("p"), field("a"), field("A")), {}, SchemaError, "Two columns have the name A"),
+        (struct(field("p"), field("s", struct(field("x"), field("X")))), {}, SchemaError, "have the name X"),
         (struct(field("p"), field("a", nested(300))), {}, SchemaError, "more than 100 levels deep"),
         (struct(field("a")), {}, CorruptLogError, "partition column 'p'"),
         (struct(field("p", nested(1))), {}, CorruptLogError, "partition column 'p'"),

@@ -74,6 +74,6 @@ def test_a_setting_that_the_connect_server_refuses_is_named_and_the_session_is_s
     refusing = SimpleNamespace(conf=SimpleNamespace(set=refuse), stop=lambda: stopped.append(True))
     with pytest.raises(ConfigurationError, match=r"spark\.executor\.memory") as caught:
         session._set(refusing, "spark.executor.memory", "CANARY")  # type: ignore[arg-type]
-    assert caught.value.cause == "CANNOT_MODIFY_CONFIG"
+    assert caught.value.cause == "Spark's error is CANNOT_MODIFY_CONFIG."
     assert "CANARY" not in str(caught.value)
     assert stopped == [True]

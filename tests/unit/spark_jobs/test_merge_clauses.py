@@ -52,9 +52,9 @@ SOURCE = StructType(
     ("params", "match"),
     [
         ({}, "no clause"),
-        ({"matched": [{"action": "insert_all"}]}, "no action for matched"),
-        ({"not_matched": [{"action": "delete"}]}, "no action for not_matched"),
-        ({"not_matched_by_source": [{"action": "update_all"}]}, "is not allowed for"),
+        ({"matched": [{"action": "insert_all"}]}, "not allowed for matched rows"),
+        ({"not_matched": [{"action": "delete"}]}, "not allowed for not_matched rows"),
+        ({"not_matched_by_source": [{"action": "update_all"}]}, "not allowed for not_matched_by_source rows"),
         ({"matched": [{"action": "update"}]}, "sets no column"),
         ({"matched": [{"action": "delete", "set": {"id": "1"}}]}, "takes no values"),
         ({"matched": [{"action": "delete"}, {"action": "update_all"}]}, "later clauses can never apply"),

@@ -38,13 +38,13 @@ def test_a_link_into_a_directory_that_is_no_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ['{"a":' + "[" * 200_000, "{}\ud800", '{"a": 1}'])
 def test_options_that_are_none(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="no JSON object"):
+    with pytest.raises(ConfigurationError, match="not a JSON object with string values"):
         options_from_text(text)
 
 
 def test_options_of_a_file_that_is_too_deep(tmp_path: Path) -> None:
     (tmp_path / "o.json").write_text("[" * 200_000)
-    with pytest.raises(ConfigurationError, match="no JSON object"):
+    with pytest.raises(ConfigurationError, match="does not contain a JSON object with string values"):
         options_from_text(str(tmp_path / "o.json"))
 
 

@@ -77,7 +77,7 @@ import os, sys, threading
 import pyarrow as pa
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.storage import lent
+from delta_core.storage import task_stores
 
 write_deltalake(sys.argv[1], pa.table({"x": [1, 2]}))
 table = DeltaTable(sys.argv[1])
@@ -85,7 +85,7 @@ held, done = threading.Event(), threading.Event()
 
 
 def hold():
-    with table.snapshot._lock, lent._lock:
+    with table.snapshot._lock, task_stores._lock:
         held.set()
         done.wait()
 
@@ -99,7 +99,7 @@ if process == 0:
     try:
         assert table.to_pyarrow_table().num_rows == 2
         table.update_incremental()
-        with lent._lock:
+        with task_stores._lock:
             code = 0
     finally:
         os._exit(code)

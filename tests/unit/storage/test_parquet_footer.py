@@ -145,8 +145,11 @@ FORGERIES: dict[str, tuple[Any, str]] = {
     "nulls": (lambda f: column(f)[12].update({3: 5}), "5 nulls of 4 values"),
     "no description": (lambda f: f[4][0][1][0].pop(3), "no metadata"),
     "a column less": (lambda f: f[4][0][1].pop(), "a row group has 4 columns"),
-    "columns changed about": (lambda f: f[4][0][1].reverse(), "a row group has s.y"),
-    "another type": (lambda f: column(f).update({1: 6}), "a row group has a"),
+    "columns changed about": (lambda f: f[4][0][1].reverse(), "a row group has the column s.y in place of a"),
+    "another type": (
+        lambda f: column(f).update({1: 6}),
+        "another physical type than the schema for the column a",
+    ),
     "a child more": (lambda f: f[2][0].update({5: 4}), "ends early"),
     "a child less": (lambda f: f[2][0].update({5: 2}), "of which"),
     "many children": (lambda f: f[2][0].update({5: 2**40}), "children"),

@@ -90,9 +90,13 @@ def test_incomplete_entries():
         (
             schema(replace(FIELD, metadata={**FIELD.metadata, "delta.generationExpression": "v"})),
             (),
-            "a generation expression too",
+            "also has a generation expression",
         ),
-        (schema(replace(FIELD, metadata={**FIELD.metadata, "CURRENT_DEFAULT": "1"})), (), "a default too"),
+        (
+            schema(replace(FIELD, metadata={**FIELD.metadata, "CURRENT_DEFAULT": "1"})),
+            (),
+            "also has a default",
+        ),
     ],
 )
 def test_where_identity_columns_cannot_be(table, partitions, cause):

@@ -120,7 +120,7 @@ FROM_ELSEWHERE = (ENABLEMENT_VERSION, VERSION_CHECKSUM, LOG_COMPACTION_INTERVAL)
         ("deltaward.logCompactionInterval", "1", "a whole number from 2 on"),
         ("delta.logRetentionDuration", "a month", "'interval 7 days'"),
         ("delta.targetFileSize", "big", "'128mb'"),
-        ("delta.inCommitTimestampEnablementVersion", "x", "a whole number"),
+        ("delta.inCommitTimestampEnablementVersion", "x", "Set it to an integer."),
     ],
 )
 def test_the_fix_says_what_is_accepted(key: str, text: str, accepted: str) -> None:

@@ -265,10 +265,10 @@ def test_no_row_comes_without_an_id_where_each_is_promised_one(
     """Another writer may have left both properties on."""
     create(store, clock, PROTOCOL, enabled(), add("a"))
     both = enabled(**{SUSPENDED: "true"})
-    with pytest.raises(InvalidTableError, match="at once"):
+    with pytest.raises(InvalidTableError, match="enabled and suspended at the same time"):
         begin(store, clock).add(both).prepare()
     store.put_if_absent(commit_path(1), encode_commit([CommitInfo(), both]))
-    with pytest.raises(InvalidTableError, match="at once") as caught:
+    with pytest.raises(InvalidTableError, match="enabled and suspended at the same time") as caught:
         begin(store, clock).add(add("b")).prepare()
     assert "enable_row_tracking" in caught.value.fix
     raise_for_result(begin(store, clock).add(SetTransaction(app_id="job", version=1)).commit())

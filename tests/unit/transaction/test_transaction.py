@@ -332,7 +332,7 @@ class TestRefusals:
 
     def test_creation_needs_protocol_and_metadata(self, tmp_path: Path) -> None:
         store = LocalLogStore(tmp_path / "new")
-        with pytest.raises(CommitError, match="protocol and metadata"):
+        with pytest.raises(CommitError, match="no protocol or no metadata"):
             Transaction.create(store).add(METADATA).commit()
 
     def test_transaction_commits_once(self, store: FaultyStore, clock: ManualClock) -> None:

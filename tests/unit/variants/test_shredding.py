@@ -201,7 +201,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
     array = pa.StructArray.from_arrays(
         [pa.array([ABC]), pa.array([None], pa.binary()), typed], names=["metadata", "value", "typed_value"]
     )
-    with pytest.raises(MalformedVariant, match="one name"):
+    with pytest.raises(MalformedVariant, match="have the same name"):
         reassemble(array)
 
 
