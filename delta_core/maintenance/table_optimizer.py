@@ -27,8 +27,10 @@ from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import CompactionPlan, plan_compaction
 from delta_core.maintenance.purge.apply import apply_purge
 from delta_core.maintenance.purge.plan import PurgePlan, plan_purge
+from delta_core.run import Run
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed
 
 
 @public_class
@@ -45,7 +47,7 @@ class TableOptimizer:
                 the clone. Nothing is deleted there.
         """
         self._table = table
-        self._allowed_roots = allowed_roots
+        self._allowed_roots = tuple(allowed_roots)
 
     def __reduce__(self) -> NoReturn:
         """Raises ConfigurationError: the object cannot be pickled."""
@@ -100,13 +102,9 @@ class TableOptimizer:
         result = apply_compaction(
             self._table.snapshot,
             plan,
-            allowed_roots=self._allowed_roots,
-            executor=executor,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
+            run=self._run(commit_properties, executor),
         )
-        if result.committed is not None and result.committed.snapshot is not None:
-            self._table.adopt(result.committed.snapshot)
+        self._adopt(result.committed)
         return result.metrics
 
     def plan_purge(
@@ -146,13 +144,9 @@ class TableOptimizer:
         result = apply_purge(
             self._table.snapshot,
             plan,
-            allowed_roots=self._allowed_roots,
-            executor=executor,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
+            run=self._run(commit_properties, executor),
         )
-        if result.committed is not None and result.committed.snapshot is not None:
-            self._table.adopt(result.committed.snapshot)
+        self._adopt(result.committed)
         return result.metrics
 
     def enable_row_tracking(
@@ -179,12 +173,9 @@ class TableOptimizer:
         result = enable_row_tracking(
             self._table.snapshot,
             files_per_commit=files_per_commit,
-            allowed_roots=self._allowed_roots,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
+            run=self._run(commit_properties),
         )
-        if result.committed is not None and result.committed.snapshot is not None:
-            self._table.adopt(result.committed.snapshot)
+        self._adopt(result.committed)
         return result
 
     def assign_row_ids(
@@ -194,9 +185,7 @@ class TableOptimizer:
         self._table.update_incremental()
         return assign_row_ids(
             self._table.snapshot,
-            allowed_roots=self._allowed_roots,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
+            run=self._run(commit_properties),
         )
 
     def plan_z_order(
@@ -264,14 +253,10 @@ class TableOptimizer:
         result = apply_z_order(
             self._table.snapshot,
             plan,
-            allowed_roots=self._allowed_roots,
             memory_limit_bytes=memory_limit_bytes,
-            executor=executor,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
+            run=self._run(commit_properties, executor),
         )
-        if result.committed is not None and result.committed.snapshot is not None:
-            self._table.adopt(result.committed.snapshot)
+        self._adopt(result.committed)
         return result.metrics
 
     def plan_cluster(
@@ -328,12 +313,20 @@ class TableOptimizer:
         result = apply_clustering(
             self._table.snapshot,
             plan,
-            allowed_roots=self._allowed_roots,
             memory_limit_bytes=memory_limit_bytes,
-            executor=executor,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
+            run=self._run(commit_properties, executor),
         )
-        if result.committed is not None and result.committed.snapshot is not None:
-            self._table.adopt(result.committed.snapshot)
+        self._adopt(result.committed)
         return result.metrics
+
+    def _run(self, commit_properties: CommitProperties, executor: Executor | None = None) -> Run:
+        return Run(
+            clock=self._table.snapshot.clock,
+            executor=executor,
+            commit=commit_properties,
+            allowed_roots=self._allowed_roots,
+        )
+
+    def _adopt(self, committed: Committed | None) -> None:
+        if committed is not None and committed.snapshot is not None:
+            self._table.adopt(committed.snapshot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from delta_core.errors import ConfigurationError
@@ -171,48 +172,25 @@ def _refuse_options(
 
 
 def _apply(
-    snapshot: Snapshot, plan: _Plan, spec: JobSpec, context: JobContext, *, roots: Sequence[LogStore]
+    snapshot: Snapshot, plan: _Plan, spec: JobSpec, context: JobContext, *, roots: tuple[LogStore, ...]
 ) -> BinResult | OrderingResult:
     compression = spec.params.get("compression", "snappy")
-    executor = context.executor_for(spec, planned_bytes=plan.total_bytes)
-    properties = context.commit_properties(spec)
+    memory_limit_bytes = spec.params.get("memory_limit_bytes")
+    run = replace(
+        context.run,
+        allowed_roots=roots,
+        executor=context.executor_for(spec, planned_bytes=plan.total_bytes),
+        commit=context.commit_properties(spec),
+    )
     if isinstance(plan, ZOrderPlan):
         return apply_z_order(
-            snapshot,
-            plan,
-            allowed_roots=roots,
-            memory_limit_bytes=spec.params.get("memory_limit_bytes"),
-            executor=executor,
-            properties=properties,
-            progress=context.reporter,
-            compression=compression,
-            observer=context.observer,
-            clock=context.clock,
+            snapshot, plan, memory_limit_bytes=memory_limit_bytes, compression=compression, run=run
         )
     if isinstance(plan, ClusteringPlan):
         return apply_clustering(
-            snapshot,
-            plan,
-            allowed_roots=roots,
-            memory_limit_bytes=spec.params.get("memory_limit_bytes"),
-            executor=executor,
-            properties=properties,
-            progress=context.reporter,
-            compression=compression,
-            observer=context.observer,
-            clock=context.clock,
+            snapshot, plan, memory_limit_bytes=memory_limit_bytes, compression=compression, run=run
         )
-    return apply_compaction(
-        snapshot,
-        plan,
-        allowed_roots=roots,
-        executor=executor,
-        properties=properties,
-        progress=context.reporter,
-        compression=compression,
-        observer=context.observer,
-        clock=context.clock,
-    )
+    return apply_compaction(snapshot, plan, compression=compression, run=run)
 
 
 OPTIMIZE: Final = JobKind(

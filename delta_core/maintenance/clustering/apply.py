@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
-from delta_core.execution.executor import Executor
-from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.clustering.columns import clustering_columns, refuse_clustered
 from delta_core.maintenance.clustering.ordering import Order, OrderingResult, apply_ordering, refresh_for
 from delta_core.maintenance.clustering.plan import ZOrderPlan
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
-from delta_core.storage.log_store import LogStore
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 
 def apply_z_order(
@@ -23,13 +15,8 @@ def apply_z_order(
     plan: ZOrderPlan,
     *,
     memory_limit_bytes: int | None = None,
-    allowed_roots: Sequence[LogStore] = (),
-    executor: Executor | None = None,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    progress: ProgressReporter = SILENT,
     compression: Compression | None = None,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> OrderingResult:
     """Rewrite the plan's files in Z-order and commit, if every file is still live in the newest version.
 
@@ -43,12 +30,8 @@ def apply_z_order(
             task. A partition that needs more is sorted on disk: below `TMPDIR`, or on Spark below the
             table. Half of the available memory, or 512 MiB on Spark, when None. The compressed columns of
             one row group of the old files need memory in addition.
-        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
-            shallow clone; see `Scan`. Nothing is written or deleted there.
-        executor: runs the rewriting tasks; threads of this process when None.
-        properties: provenance, idempotency key and limits of the commit.
-        progress: receives `data.writing` for the new files and the commit's events.
         compression: the Parquet codec of the new files; the table's codec when None.
+        run: the surroundings.
 
     Raises:
         MaintenanceError: the plan is for another table.
@@ -80,11 +63,6 @@ def apply_z_order(
             stats_name="zOrderStats",
         ),
         memory_limit_bytes=memory_limit_bytes,
-        access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
-        executor=executor,
-        properties=properties,
-        progress=progress,
+        run=run,
         compression=compression,
-        observer=observer,
-        clock=clock,
     )

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
 from delta_core.errors import MaintenanceError
-from delta_core.execution.executor import Executor
-from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.clustering.cluster_plan import ClusteringPlan, column_names, require_clustering
 from delta_core.maintenance.clustering.columns import CLUSTERING_PROVIDER
 from delta_core.maintenance.clustering.ordering import Order, OrderingResult, apply_ordering, refresh_for
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
-from delta_core.storage.log_store import LogStore
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 
 def apply_clustering(
@@ -24,13 +16,8 @@ def apply_clustering(
     plan: ClusteringPlan,
     *,
     memory_limit_bytes: int | None = None,
-    allowed_roots: Sequence[LogStore] = (),
-    executor: Executor | None = None,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    progress: ProgressReporter = SILENT,
     compression: Compression | None = None,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> OrderingResult:
     """Rewrite the plan's files along a Hilbert curve and commit, if every file is live in the newest version.
 
@@ -42,12 +29,8 @@ def apply_clustering(
         snapshot: any version of the plan's table.
         plan: made by `plan_clustering`, also in another process.
         memory_limit_bytes: as in `apply_z_order`, with a cube in the place of a partition.
-        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
-            shallow clone; see `Scan`. Nothing is written or deleted there.
-        executor: runs the rewriting tasks; threads of this process when None.
-        properties: provenance, idempotency key and limits of the commit.
-        progress: receives `data.writing` for the new files and the commit's events.
         compression: the Parquet codec of the new files; the table's codec when None.
+        run: the surroundings.
 
     Raises:
         MaintenanceError: the plan is for another table, or the clustering columns changed since the plan.
@@ -84,11 +67,6 @@ def apply_clustering(
             stats_name="clusteringStats",
         ),
         memory_limit_bytes=memory_limit_bytes,
-        access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
-        executor=executor,
-        properties=properties,
-        progress=progress,
+        run=run,
         compression=compression,
-        observer=observer,
-        clock=clock,
     )

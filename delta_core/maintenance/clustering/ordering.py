@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from delta_core.actions import AddFile
-from delta_core.clock import Clock
 from delta_core.data.compression import Compression
+from delta_core.dml.post_commit import commit_owned
 from delta_core.errors import ConfigurationError
-from delta_core.execution.executor import Executor
-from delta_core.execution.reporter import ProgressReporter
 from delta_core.maintenance.clustering.columns import cube_tags
 from delta_core.maintenance.clustering.curve import Shape
 from delta_core.maintenance.clustering.execute import GroupResult, GroupRunner
 from delta_core.maintenance.clustering.groups import OrderingPlan
 from delta_core.maintenance.clustering.values import Path
-from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.compaction.metrics import file_metrics, operation_metrics
 from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.planned_files import (
@@ -28,16 +25,13 @@ from delta_core.maintenance.rewriting.planned_files import (
     still_live,
 )
 from delta_core.maintenance.rewriting.writing import added_file
+from delta_core.run import Run
 from delta_core.snapshot.argument_parsing import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import CommitProperties
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import remove_actions
-from delta_core.transaction.observer import TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
-from delta_core.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +103,8 @@ def apply_ordering(
     order: Order,
     *,
     memory_limit_bytes: int | None,
-    access: DataAccess,
-    executor: Executor | None,
-    properties: CommitProperties,
-    progress: ProgressReporter,
     compression: Compression | None,
-    observer: TransactionObserver,
-    clock: Clock,
+    run: Run,
 ) -> OrderingResult:
     """Rewrite the plan's files and commit; `latest` is the result of `refresh_for`.
 
@@ -123,49 +112,43 @@ def apply_ordering(
         ConcurrentDeleteDeleteError: a planned file is no longer live.
         ConcurrentModificationError: another commit conflicts.
         MissingDataFileError, InvalidTableError, VerificationError: a file could not be rewritten.
-        PathEscapeError: a file is neither in the table nor below a root that `access` allows.
+        PathEscapeError: a file is neither in the table nor below an allowed root.
     """
     if plan.is_empty:
         return OrderingResult(committed=None, metrics=_result_metrics(plan, [], order))
     planned = {file.path: file.size_bytes for group in plan.groups for file in group.files}
     removed = still_live(latest, planned, planned_version=plan.version)
-    sources = LiveSources.of(removed, store=latest.store, access=access)
+    sources = LiveSources.of(removed, store=latest.store, access=run.access)
     runner = GroupRunner(
         store=latest.store,
-        access=access,
-        layout=layout_fields(latest, access=access, compression=compression),
+        layout=layout_fields(latest, access=run.access, compression=compression),
         sources=sources,
         columns=order.paths,
         shape=order.shape,
         seed=plan.version,
-        executor=executor,
         memory_limit_bytes=memory_limit_bytes,
-        progress=progress,
+        run=run,
     )
-    results = runner.run(plan.groups)
+    results = runner.rewrite(plan.groups)
     delete_unused(latest.store, [file for result in results for file in result.files if not file["rows"]])
     adds = [add for result in results for add in _added(result, plan.columns, sources, order)]
     rows = sum(int(file["rows"]) for result in results for file in result.files)
-    progress.emit("data.written", files=len(adds))
-    progress.emit("stats.collected", files=len(adds), rows=rows)
-    transaction = Transaction.begin(
+    run.progress.emit("data.written", files=len(adds))
+    run.progress.emit("stats.collected", files=len(adds), rows=rows)
+    transaction = run.begin(
         latest,
         operation="OPTIMIZE",
         writer_kind=WriterKind.REWRITE,
         operation_parameters=order.parameters,
-        properties=properties,
-        observer=observer,
-        clock=clock,
     )
     transaction.preserve_rows(True)
-    transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=False), *adds)
+    transaction.add(*remove_actions(removed, deletion_timestamp_ms=run.now_ms(), data_change=False), *adds)
     transaction.set_metrics(
         operation_metrics(list(planned.values()), adds, deletion_vectors=sources.num_deletion_vectors)
     )
-    outcome = commit_with_events(transaction, progress)
-    OwnedFiles(store=latest.store).with_data(adds).discard(outcome)
+    owned = OwnedFiles(store=latest.store).with_data(adds)
     return OrderingResult(
-        committed=raise_for_result(outcome),
+        committed=commit_owned(transaction, owned, run.progress),
         metrics=_result_metrics(plan, adds, order),
         rows=rows,
         groups=tuple(results),

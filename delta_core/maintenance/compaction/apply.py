@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
-from delta_core.execution.executor import Executor
-from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.compaction.bins import (
     BinResult,
     Operation,
@@ -16,24 +11,16 @@ from delta_core.maintenance.compaction.bins import (
     rewrite_bins,
 )
 from delta_core.maintenance.compaction.plan import CompactionPlan
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
-from delta_core.storage.log_store import LogStore
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 
 def apply_compaction(
     snapshot: Snapshot,
     plan: CompactionPlan,
     *,
-    allowed_roots: Sequence[LogStore] = (),
-    executor: Executor | None = None,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    progress: ProgressReporter = SILENT,
     compression: Compression | None = None,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> BinResult:
     """Rewrite the plan's files and commit, if every file is still live in the newest version.
 
@@ -43,12 +30,8 @@ def apply_compaction(
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_compaction`, also in another process.
-        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
-            shallow clone; see `Scan`. Nothing is written or deleted there.
-        executor: runs the tasks, one for each bin; threads of this process when None.
-        properties: provenance, idempotency key and limits of the commit.
-        progress: receives `data.writing` for each bin and the commit's events.
         compression: the Parquet codec of the new files; the table's codec when None.
+        run: the surroundings.
 
     Raises:
         MaintenanceError: the plan is for another table.
@@ -74,13 +57,8 @@ def apply_compaction(
                 "auto": False,
             },
         ),
-        access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
-        executor=executor,
-        properties=properties,
-        progress=progress,
+        run=run,
         compression=compression,
-        observer=observer,
-        clock=clock,
     )
     return BinResult(
         committed=rewritten.committed, metrics=metrics_for(plan, rewritten.adds), rows=rewritten.rows

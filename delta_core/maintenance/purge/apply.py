@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from delta_core.actions import AddFile
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
-from delta_core.execution.executor import Executor
-from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.compaction.bins import (
     BinResult,
     Operation,
@@ -18,24 +15,16 @@ from delta_core.maintenance.compaction.bins import (
     rewrite_bins,
 )
 from delta_core.maintenance.purge.plan import PurgePlan
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
-from delta_core.storage.log_store import LogStore
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 
 def apply_purge(
     snapshot: Snapshot,
     plan: PurgePlan,
     *,
-    allowed_roots: Sequence[LogStore] = (),
-    executor: Executor | None = None,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    progress: ProgressReporter = SILENT,
     compression: Compression | None = None,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> BinResult:
     """Rewrite the plan's files without their deleted rows and commit, if every file is still live.
 
@@ -46,12 +35,8 @@ def apply_purge(
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_purge`, also in another process.
-        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
-            shallow clone; see `Scan`. Nothing is written or deleted there.
-        executor: runs the tasks, one for each bin; threads of this process when None.
-        properties: provenance, idempotency key and limits of the commit.
-        progress: receives `data.writing` for each bin and the commit's events.
         compression: the Parquet codec of the new files; the table's codec when None.
+        run: the surroundings.
 
     Raises:
         MaintenanceError: the plan is for another table.
@@ -72,13 +57,8 @@ def apply_purge(
             name="REORG",
             parameters={"predicate": [plan.predicate] if plan.predicate else [], "applyPurge": True},
         ),
-        access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
-        executor=executor,
-        properties=properties,
-        progress=progress,
+        run=run,
         compression=compression,
-        observer=observer,
-        clock=clock,
     )
     return BinResult(
         committed=rewritten.committed,

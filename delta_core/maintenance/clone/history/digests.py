@@ -46,7 +46,11 @@ def compare_file(task: JsonObject) -> JsonObject:
 
 
 def compare_files(
-    copies: Sequence[Copy], *, target: LogStore, allowed_roots: Sequence[LogStore], executor: Executor
+    copies: Sequence[Copy],
+    *,
+    target: LogStore,
+    allowed_roots: Sequence[LogStore],
+    executor: Executor,
 ) -> None:
     """Compare all copies, several at a time. Raises the errors of `compare_file`."""
     sources = {copy.source.store.uri: copy.source.store for copy in copies}
