@@ -13,6 +13,7 @@ from delta_core.clock import ManualClock, SystemClock
 from delta_core.dml import group_commit, write
 from delta_core.dml.attempts import Attempts
 from delta_core.errors import CommitError, MaxCommitAttemptsError
+from delta_core.run import Run
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.committer import Committer
 
@@ -78,7 +79,7 @@ def test_a_group_is_given_up_in_time(table: Path, clock: LongRounds) -> None:
 
 def test_what_is_left_of_the_time_is_the_next_deadline() -> None:
     clock = ManualClock()
-    tries = Attempts(properties=CommitProperties(max_attempts=3, deadline_seconds=60), clock=clock)
+    tries = Attempts(run=Run(commit=CommitProperties(max_attempts=3, deadline_seconds=60), clock=clock))
     left = []
     for number in tries:
         assert number == len(left)
@@ -94,7 +95,7 @@ def test_what_is_left_of_the_time_is_the_next_deadline() -> None:
 
 def test_writing_rows_for_longer_than_the_deadline_leaves_a_second_try() -> None:
     clock = ManualClock()
-    tries = Attempts(properties=CommitProperties(deadline_seconds=60), clock=clock)
+    tries = Attempts(run=Run(commit=CommitProperties(deadline_seconds=60), clock=clock))
     rounds = iter(tries)
     next(rounds)
     clock.advance(3_600)
@@ -107,7 +108,7 @@ def test_writing_rows_for_longer_than_the_deadline_leaves_a_second_try() -> None
 
 
 def test_no_time_is_enough_for_one_try() -> None:
-    tries = Attempts(properties=CommitProperties(deadline_seconds=0), clock=ManualClock())
+    tries = Attempts(run=Run(commit=CommitProperties(deadline_seconds=0), clock=ManualClock()))
     next(iter(tries))
     assert tries.commit_properties().deadline_seconds == 0
     assert tries.is_last

@@ -12,6 +12,7 @@ import pytest
 from delta_core.actions import AddFile, SetTransaction
 from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.commit_files import commit_new_files
+from delta_core.dml.metadata_update import TableDefinition
 from delta_core.errors import (
     ConcurrentAppendError,
     ConcurrentModificationError,
@@ -150,7 +151,7 @@ def test_a_table_that_appears_conflicts_with_rows_that_depend_on_it(store: Local
             mode="append",
             adds=adds,
             schema=from_arrow(data.schema),
-            partition_by=["p"],
+            definition=TableDefinition(partition_by=["p"]),
             reads_table=True,
         )
     assert ids(store) == [1]

@@ -29,6 +29,7 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.clustering import ZOrderPlan, apply_z_order, external, plan_z_order
 from delta_core.maintenance.compaction import apply_compaction, plan_compaction
 from delta_core.maintenance.vacuum import plan_vacuum
+from delta_core.run import Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
@@ -232,7 +233,7 @@ def test_a_delete_while_rows_are_sorted_conflicts_and_leaves_no_new_file(
 
     snapshot = helpers.snapshot_of(path)
     with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_z_order(snapshot, plan_z_order(snapshot, ["id"]), executor=Deleting(1))
+        apply_z_order(snapshot, plan_z_order(snapshot, ["id"]), run=Run(executor=Deleting(1)))
     now = helpers.snapshot_of(path)
     live = set(now.files.to_table(["path"])["path"].to_pylist())
     old = set(snapshot.files.to_table(["path"])["path"].to_pylist())
@@ -268,7 +269,7 @@ def test_a_task_that_fails_leaves_the_table_and_no_spilled_row(
     before, content = data_files(random_points), helpers.content(random_points)
     plan = plan_z_order(snapshot, ["x"], target_size_bytes=snapshot.files.total_bytes // 4)
     with pytest.raises(InvalidTableError, match="no more"):
-        apply_z_order(snapshot, plan, memory_limit_bytes=50_000, executor=InlineExecutor(1))
+        apply_z_order(snapshot, plan, memory_limit_bytes=50_000, run=Run(executor=InlineExecutor(1)))
     assert (seen[-1] > 0) == (failing != "sample_files"), "rows had been spilled"
     assert list(spill_folder.iterdir()) == []
     assert helpers.snapshot_of(random_points).version == snapshot.version

@@ -29,6 +29,7 @@ from delta_core.maintenance.clustering import (
     plan_clustering,
 )
 from delta_core.maintenance.observe import MaintenanceRules, decide, observe
+from delta_core.run import Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 
@@ -314,7 +315,7 @@ def test_an_idempotent_run_clusters_once(tmp_path: Path) -> None:
     table.optimize.cluster(commit_properties=properties)
     before = sorted_rows(table)
     with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_clustering(again.snapshot, plan, properties=properties)
+        apply_clustering(again.snapshot, plan, run=Run(commit=properties))
     assert sorted_rows(DeltaTable(tmp_path)) == before
 
 

@@ -29,6 +29,7 @@ from delta_core.execution.reporter import ProgressReporter
 from delta_core.execution.sinks import CollectingSink
 from delta_core.maintenance.compaction import CompactionPlan, apply_compaction, plan_compaction
 from delta_core.maintenance.compaction.task import rewrite_bin
+from delta_core.run import Run
 from delta_core.snapshot.history import history
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.transaction import Transaction
@@ -219,7 +220,7 @@ def test_a_delete_while_files_are_rewritten_conflicts_and_leaves_no_new_file(
 
     executor = DeletesMeanwhile()
     with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_compaction(snapshot, plan_compaction(snapshot), executor=executor)
+        apply_compaction(snapshot, plan_compaction(snapshot), run=Run(executor=executor))
     new = {f.split("/")[-1] for f in executor.files - data_files(path)}
     assert len(new) == 1, "the rewritten file was deleted again"
 
@@ -233,7 +234,7 @@ def test_an_append_while_files_are_rewritten_does_not_disturb(make_table: MakeTa
             deltalake.write_deltalake(str(path), helpers.rows(100, 5), mode="append")
             yield from super().map(function, tasks)
 
-    result = apply_compaction(snapshot, plan_compaction(snapshot), executor=AppendsMeanwhile())
+    result = apply_compaction(snapshot, plan_compaction(snapshot), run=Run(executor=AppendsMeanwhile()))
     assert result.version == 5
     assert len(helpers.content(path)) == 45
 
@@ -246,11 +247,11 @@ def test_a_failing_task_leaves_no_new_file(make_table: MakeTable, helpers: Any) 
     victim.write_bytes(b"PAR1 this is no parquet PAR1")
     before = data_files(path)
     with pytest.raises(InvalidTableError, match="cannot be read"):
-        apply_compaction(snapshot, plan, executor=InlineExecutor(1))
+        apply_compaction(snapshot, plan, run=Run(executor=InlineExecutor(1)))
     assert data_files(path) == before
     victim.unlink()
     with pytest.raises(MissingDataFileError):
-        apply_compaction(snapshot, plan, executor=InlineExecutor(1))
+        apply_compaction(snapshot, plan, run=Run(executor=InlineExecutor(1)))
     assert data_files(path) == before - {str(victim.relative_to(path))}
     assert helpers.snapshot_of(path).version == 3
 
@@ -260,7 +261,7 @@ def test_the_idempotency_key_is_recorded_and_honoured(make_table: MakeTable, hel
     snapshot = helpers.snapshot_of(path)
     properties = CommitProperties(txn=SetTransaction(app_id="job", version=1), user_metadata='{"dag": "d"}')
     plan = plan_compaction(snapshot)
-    first = apply_compaction(snapshot, plan, properties=properties)
+    first = apply_compaction(snapshot, plan, run=Run(commit=properties))
     assert first.version == 4
     assert helpers.snapshot_of(path).transactions["job"].version == 1
     assert history(helpers.snapshot_of(path), limit=1)[0].commit_info.user_metadata == '{"dag": "d"}'
@@ -278,7 +279,9 @@ def test_a_plan_for_another_table_is_refused(make_table: MakeTable, helpers: Any
 def test_progress_counts_the_bins_and_frames_the_commit(make_table: MakeTable, helpers: Any) -> None:
     snapshot = helpers.snapshot_of(make_table(commits=9, partitioned=True))
     sink = CollectingSink()
-    apply_compaction(snapshot, plan_compaction(snapshot), progress=ProgressReporter(sink=sink, job_id="j"))
+    apply_compaction(
+        snapshot, plan_compaction(snapshot), run=Run(progress=ProgressReporter(sink=sink, job_id="j"))
+    )
     assert sink.names == [
         *["data.writing"] * 3,
         *("data.written", "stats.collected", "commit.before", "commit.after"),

@@ -24,6 +24,7 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.clustering.apply import apply_z_order
 from delta_core.maintenance.clustering.plan import plan_z_order
 from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.transaction.file_actions import add_actions
@@ -47,13 +48,13 @@ pytestmark = pytest.mark.slow
 
 def compact(root: Path, case: Case) -> None:
     snapshot = Snapshot.load(LocalLogStore(root))
-    apply_compaction(snapshot, plan_compaction(snapshot), executor=AcrossProcesses())
+    apply_compaction(snapshot, plan_compaction(snapshot), run=Run(executor=AcrossProcesses()))
 
 
 def z_order(root: Path, case: Case, *, memory: int | None = None) -> None:
     snapshot = Snapshot.load(LocalLogStore(root))
     plan = plan_z_order(snapshot, [case.order_by])
-    apply_z_order(snapshot, plan, executor=AcrossProcesses(2), memory_limit_bytes=memory)
+    apply_z_order(snapshot, plan, run=Run(executor=AcrossProcesses(2)), memory_limit_bytes=memory)
 
 
 REWRITINGS: dict[str, Callable[[Path, Case], None]] = {
@@ -159,7 +160,7 @@ def test_rows_deleted_while_files_are_rewritten_are_a_conflict(tmp_path: Path) -
     snapshot = Snapshot.load(LocalLogStore(tmp_path))
     files = len(list(tmp_path.rglob("*.parquet")))
     with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_compaction(snapshot, plan_compaction(snapshot), executor=DeletesMeanwhile())
+        apply_compaction(snapshot, plan_compaction(snapshot), run=Run(executor=DeletesMeanwhile()))
     assert len(list(tmp_path.rglob("*.parquet"))) == files, "the new file is gone again"
 
 
@@ -175,7 +176,7 @@ def test_an_append_meanwhile_gets_ids_of_its_own(tmp_path: Path) -> None:
             yield from super().map(function, tasks)
 
     snapshot = Snapshot.load(store)
-    apply_compaction(snapshot, plan_compaction(snapshot), executor=AppendsMeanwhile())
+    apply_compaction(snapshot, plan_compaction(snapshot), run=Run(executor=AppendsMeanwhile()))
     ids = DeltaTable(tmp_path).to_pyarrow_table(row_ids=True)["_row_id"].to_pylist()
     assert len(set(ids)) == len(ids)
     bases = [

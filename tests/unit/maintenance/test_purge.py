@@ -11,6 +11,7 @@ import pytest
 from delta_core import DeltaTable
 from delta_core.errors import ConfigurationError, ExpressionError, MaintenanceError
 from delta_core.maintenance.purge import PurgePlan, apply_purge, plan_purge
+from delta_core.run import Run
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -30,7 +31,7 @@ def test_rows_ids_versions_and_changes_are_the_same(tmp_path: Path, name: str) -
     plan = plan_purge(before)
     plan = PurgePlan.from_json(json.loads(json.dumps(plan.to_json())))
     assert (plan.num_files, plan.deleted_rows) == (3, 7)
-    result = apply_purge(before, plan, executor=AcrossProcesses())
+    result = apply_purge(before, plan, run=Run(executor=AcrossProcesses()))
     after = snapshot_of(tmp_path)
     assert result.version == after.version == before.version + 1
     assert fingerprint(tmp_path, up_to=before.version) == expected
