@@ -439,11 +439,7 @@ class DeltaTable:
         """
         run = self._run(commit_properties)
         self.update_incremental()
-        result = dml.delete_rows(
-            self._snapshot,
-            predicate,
-            run=run,
-        )
+        result = dml.delete_rows(self._snapshot, predicate, run=run)
         self._adopt_result(result.committed)
         return result
 
@@ -485,13 +481,7 @@ class DeltaTable:
         """
         run = self._run(commit_properties)
         self.update_incremental()
-        result = dml.update_rows(
-            self._snapshot,
-            updates,
-            predicate,
-            new_values=new_values,
-            run=run,
-        )
+        result = dml.update_rows(self._snapshot, updates, predicate, new_values=new_values, run=run)
         self._adopt_result(result.committed)
         return result
 

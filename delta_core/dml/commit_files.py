@@ -116,7 +116,7 @@ def commit_new_files(
             when `adds` contains a live file of the table.
         change: the metadata update of `snapshot` for which the files were written. They contain its random
             physical names and high-water marks. It is planned here when None.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Returns:
         The commit, or an `AlreadyApplied` when the table already had the idempotency key.

@@ -48,7 +48,7 @@ def delete_rows(
         snapshot: the version that the deletion is based on.
         predicate: SQL text of Spark or a tree. None deletes every row without reading a file.
         target_file_size_bytes: the size of files with copied rows; the table's size when None.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Cost: see `find_rows`. With deletion vectors one object is written in addition to the commit, or none when
     only whole files are removed. Without them, each file with some matching rows is read once more and its

@@ -372,11 +372,7 @@ class GroupCommit:
         return OwnedFiles(store=self._store).with_data(adds)
 
     def _staged(
-        self,
-        group: Sequence[_Append],
-        adds: Sequence[AddFile],
-        marks: Mapping[str, int],
-        run: Run,
+        self, group: Sequence[_Append], adds: Sequence[AddFile], marks: Mapping[str, int], run: Run
     ) -> Transaction:
         transaction = run.begin(
             self._snapshot,

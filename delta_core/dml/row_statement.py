@@ -88,7 +88,7 @@ class RowStatement:
         verb: the verb for messages, such as `delete`.
         counted: the part of metric names that stands for changed rows, such as `deleted`.
         target_file_size_bytes: the size of new files; the table's size when None.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
     """
 
     snapshot: Snapshot

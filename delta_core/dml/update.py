@@ -60,7 +60,7 @@ def update_rows(
         predicate: SQL text of Spark or a tree; None stands for every row.
         new_values: Python values by column.
         target_file_size_bytes: the size of new files; the table's size when None.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Cost: see `find_rows`. Then all columns of each file with matching rows are read once more. If the table
     enables deletion vectors, the updated rows are written, and one more object unless only whole files are

@@ -99,11 +99,7 @@ class TableOptimizer:
         plan = self.plan(
             predicate, target_size_bytes=target_size_bytes, min_file_size_bytes=min_file_size_bytes
         )
-        result = apply_compaction(
-            self._table.snapshot,
-            plan,
-            run=self._run(commit_properties, executor),
-        )
+        result = apply_compaction(self._table.snapshot, plan, run=self._run(commit_properties, executor))
         self._adopt(result.committed)
         return result.metrics
 
@@ -141,11 +137,7 @@ class TableOptimizer:
                 rows of it.
         """
         plan = self.plan_purge(predicate, target_size_bytes=target_size_bytes)
-        result = apply_purge(
-            self._table.snapshot,
-            plan,
-            run=self._run(commit_properties, executor),
-        )
+        result = apply_purge(self._table.snapshot, plan, run=self._run(commit_properties, executor))
         self._adopt(result.committed)
         return result.metrics
 
@@ -171,9 +163,7 @@ class TableOptimizer:
         """
         self._table.update_incremental()
         result = enable_row_tracking(
-            self._table.snapshot,
-            files_per_commit=files_per_commit,
-            run=self._run(commit_properties),
+            self._table.snapshot, files_per_commit=files_per_commit, run=self._run(commit_properties)
         )
         self._adopt(result.committed)
         return result
@@ -183,10 +173,7 @@ class TableOptimizer:
     ) -> BackfillResult:
         """Assign a row id to every row, without enabling row tracking; see `enable_row_tracking`."""
         self._table.update_incremental()
-        return assign_row_ids(
-            self._table.snapshot,
-            run=self._run(commit_properties),
-        )
+        return assign_row_ids(self._table.snapshot, run=self._run(commit_properties))
 
     def plan_z_order(
         self,

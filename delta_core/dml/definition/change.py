@@ -51,7 +51,7 @@ def commit_change(
         actions: other actions of the commit.
         reads_rows: the operation read every row of the table, so a concurrent commit that adds rows is a
             conflict.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         UnsupportedTableFeatureError: the definition requires a feature that this library does not write.

@@ -19,10 +19,7 @@ _NEEDED = ProtocolRequest(features=frozenset({"clustering"}), properties={}, clu
 
 
 def cluster_by(
-    snapshot: Snapshot,
-    columns: Sequence[str | Sequence[str]] | None,
-    *,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, columns: Sequence[str | Sequence[str]] | None, *, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Cluster a table by these columns, or end its clustering. Files are not rewritten.
 
@@ -33,7 +30,7 @@ def cluster_by(
         snapshot: the version of the table.
         columns: a name or path for each column. None or an empty sequence ends the clustering. It changes
             nothing when the table is not clustered.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         SchemaError: a column does not exist or has a type without bounds, there are too many columns, or the

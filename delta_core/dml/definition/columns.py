@@ -52,7 +52,7 @@ def add_columns(
         columns: the new columns.
         parent: the path of the struct to add them to; empty for the table itself.
         position: the position of the first new column, which the others follow. None is the end.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         SchemaEvolutionError: a column already exists, is NOT NULL, or requires values that existing rows do
@@ -68,11 +68,7 @@ def add_columns(
 
 
 def rename_column(
-    snapshot: Snapshot,
-    column: Sequence[str],
-    name: str,
-    *,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, column: Sequence[str], name: str, *, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Rename a column. No file is rewritten, because the table has a column mapping.
 
@@ -98,10 +94,7 @@ def rename_column(
 
 
 def drop_columns(
-    snapshot: Snapshot,
-    columns: Sequence[Sequence[str]],
-    *,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, columns: Sequence[Sequence[str]], *, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Drop columns. Files keep the values, but readers ignore them, because the table has a column mapping.
 
@@ -119,11 +112,7 @@ def drop_columns(
 
 
 def move_column(
-    snapshot: Snapshot,
-    column: Sequence[str],
-    position: Position,
-    *,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, column: Sequence[str], position: Position, *, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Move a column to another position in its struct.
 
@@ -141,11 +130,7 @@ def move_column(
 
 
 def set_comment(
-    snapshot: Snapshot,
-    column: Sequence[str],
-    comment: str | None,
-    *,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, column: Sequence[str], comment: str | None, *, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Set the comment of a column; None removes it.
 
@@ -161,12 +146,7 @@ def set_comment(
     )
 
 
-def drop_not_null(
-    snapshot: Snapshot,
-    column: Sequence[str],
-    *,
-    run: Run = DEFAULT_RUN,
-) -> Committed:
+def drop_not_null(snapshot: Snapshot, column: Sequence[str], *, run: Run = DEFAULT_RUN) -> Committed:
     """Allow nulls in a column.
 
     Raises:
@@ -181,12 +161,7 @@ def drop_not_null(
     )
 
 
-def set_not_null(
-    snapshot: Snapshot,
-    column: Sequence[str],
-    *,
-    run: Run = DEFAULT_RUN,
-) -> Committed:
+def set_not_null(snapshot: Snapshot, column: Sequence[str], *, run: Run = DEFAULT_RUN) -> Committed:
     """Make a column NOT NULL. Reads the column in the whole table.
 
     Raises:
@@ -213,11 +188,7 @@ def set_not_null(
 
 
 def change_type(
-    snapshot: Snapshot,
-    column: Sequence[str],
-    data_type: DataType,
-    *,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, column: Sequence[str], data_type: DataType, *, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Widen the type of a column, or of `element`, `key` or `value` in it. Files keep the old type.
 
@@ -235,13 +206,7 @@ def change_type(
     )
 
 
-def set_default(
-    snapshot: Snapshot,
-    column: Sequence[str],
-    text: str,
-    *,
-    run: Run = DEFAULT_RUN,
-) -> Committed:
+def set_default(snapshot: Snapshot, column: Sequence[str], text: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Set the default of a column, for later rows that lack the column.
 
     Raises:
@@ -258,12 +223,7 @@ def set_default(
     )
 
 
-def drop_default(
-    snapshot: Snapshot,
-    column: Sequence[str],
-    *,
-    run: Run = DEFAULT_RUN,
-) -> Committed:
+def drop_default(snapshot: Snapshot, column: Sequence[str], *, run: Run = DEFAULT_RUN) -> Committed:
     """Remove the default of a column. The protocol keeps the feature.
 
     Raises:

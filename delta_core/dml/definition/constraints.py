@@ -17,13 +17,7 @@ from delta_core.table_features.enablement import CONSTRAINT_PREFIX
 from delta_core.transaction.commit_result import Committed
 
 
-def add_constraint(
-    snapshot: Snapshot,
-    name: str,
-    expression: str,
-    *,
-    run: Run = DEFAULT_RUN,
-) -> Committed:
+def add_constraint(snapshot: Snapshot, name: str, expression: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Add a CHECK constraint. The expression must be true for every existing and new row.
 
     Reads the columns of the expression in the whole table.
@@ -72,12 +66,7 @@ def add_constraint(
     )
 
 
-def drop_constraint(
-    snapshot: Snapshot,
-    name: str,
-    *,
-    run: Run = DEFAULT_RUN,
-) -> Committed:
+def drop_constraint(snapshot: Snapshot, name: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Drop a CHECK constraint.
 
     Raises:

@@ -15,11 +15,7 @@ _NEEDED = ProtocolRequest(features=frozenset({"domainMetadata"}), properties={})
 
 
 def set_domain_metadata(
-    snapshot: Snapshot,
-    domain: str,
-    configuration: str,
-    *,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, domain: str, configuration: str, *, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Create or replace the configuration of a domain. Adds the table feature if needed.
 
@@ -42,12 +38,7 @@ def set_domain_metadata(
     )
 
 
-def remove_domain_metadata(
-    snapshot: Snapshot,
-    domain: str,
-    *,
-    run: Run = DEFAULT_RUN,
-) -> Committed:
+def remove_domain_metadata(snapshot: Snapshot, domain: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Remove a domain. Its tombstone contains the last configuration. Reads the metadata domains.
 
     Raises:

@@ -10,12 +10,7 @@ from delta_core.table_features.enablement import FEATURE_PREFIX, ProtocolRequest
 from delta_core.transaction.commit_result import Committed
 
 
-def add_feature(
-    snapshot: Snapshot,
-    name: str,
-    *,
-    run: Run = DEFAULT_RUN,
-) -> Committed:
+def add_feature(snapshot: Snapshot, name: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Add a feature, and the features that it requires, to the protocol without enabling anything.
 
     When the table already supports the feature, nothing is committed. The result is then the current version
@@ -24,7 +19,7 @@ def add_feature(
     Args:
         snapshot: the version of the table.
         name: the feature's name, in any case.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         ConfigurationError: the name is not a string.

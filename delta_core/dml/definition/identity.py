@@ -13,12 +13,7 @@ from delta_core.table_features.identity import IdentityColumn, identity_of, with
 from delta_core.transaction.commit_result import Committed
 
 
-def sync_identity(
-    snapshot: Snapshot,
-    column: str,
-    *,
-    run: Run = DEFAULT_RUN,
-) -> Committed:
+def sync_identity(snapshot: Snapshot, column: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Raise an identity column's high-water mark to the values that callers inserted explicitly.
 
     The mark becomes the first value of the series that is at or past the greatest value in the column (the
@@ -30,7 +25,7 @@ def sync_identity(
     Args:
         snapshot: the version of the table.
         column: the column's name, in any case.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         ConfigurationError: the column does not exist, or is not an identity column.

@@ -40,11 +40,7 @@ from delta_core.transaction.row_ids import enables_row_tracking
 
 
 def set_properties(
-    snapshot: Snapshot,
-    properties: Mapping[str, str],
-    /,
-    *,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, properties: Mapping[str, str], /, *, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Set table properties.
 
@@ -124,12 +120,7 @@ def _columns_of(metadata: Metadata) -> TableColumns:
     )
 
 
-def unset_properties(
-    snapshot: Snapshot,
-    keys: Sequence[str],
-    *,
-    run: Run = DEFAULT_RUN,
-) -> Committed:
+def unset_properties(snapshot: Snapshot, keys: Sequence[str], *, run: Run = DEFAULT_RUN) -> Committed:
     """Reset table properties to their defaults. A key that is not set is ignored.
 
     Raises:
@@ -152,11 +143,7 @@ def unset_properties(
 
 
 def set_description(
-    snapshot: Snapshot,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, *, name: str | None = None, description: str | None = None, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Set the table's name, its description, or both. None keeps the current value."""
     metadata = replace(

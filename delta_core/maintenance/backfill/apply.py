@@ -60,10 +60,7 @@ class BackfillResult:
 
 
 def enable_row_tracking(
-    snapshot: Snapshot,
-    *,
-    files_per_commit: int = FILES_PER_COMMIT,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, *, files_per_commit: int = FILES_PER_COMMIT, run: Run = DEFAULT_RUN
 ) -> BackfillResult:
     """Give row ids to the rows of a table and enable row tracking. Does nothing when it is enabled already.
 
@@ -90,10 +87,7 @@ def enable_row_tracking(
 
 
 def assign_row_ids(
-    snapshot: Snapshot,
-    *,
-    files_per_commit: int = FILES_PER_COMMIT,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, *, files_per_commit: int = FILES_PER_COMMIT, run: Run = DEFAULT_RUN
 ) -> BackfillResult:
     """Give row ids to the rows of a table without enabling row tracking.
 

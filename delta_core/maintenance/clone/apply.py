@@ -87,13 +87,7 @@ class ClonePlan:
         )
 
 
-def plan_clone(
-    source: Snapshot,
-    target: LogStore,
-    *,
-    shallow: bool,
-    run: Run = DEFAULT_RUN,
-) -> ClonePlan:
+def plan_clone(source: Snapshot, target: LogStore, *, shallow: bool, run: Run = DEFAULT_RUN) -> ClonePlan:
     """Compare the source with the clone. Writes nothing; reads both logs.
 
     The only reads of data files are footers: those of new files whose row count the clone's log requires and
@@ -171,7 +165,7 @@ def apply_clone(plan: ClonePlan, *, run: Run = DEFAULT_RUN) -> CloneResult:
 
     Args:
         plan: made by `plan_clone`.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         MissingDataFileError: a file of the source is missing, for instance because a vacuum deleted it.

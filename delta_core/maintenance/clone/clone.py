@@ -132,13 +132,7 @@ def clone_table(
         run, allowed_roots=open_allowed_roots(allowed_roots, storage_options=storage_options, clock=clock)
     )
     if keep_history:
-        return clone_history(
-            source,
-            target,
-            from_version=history_from,
-            compare_bytes=compare_bytes,
-            run=run,
-        )
+        return clone_history(source, target, from_version=history_from, compare_bytes=compare_bytes, run=run)
     plan = plan_clone(source, target, shallow=shallow, run=run)
     applied = None if plan.base is None else run.already_applied(plan.base)
     if applied is not None:

@@ -31,7 +31,7 @@ def apply_z_order(
             table. Half of the available memory, or 512 MiB on Spark, when None. The compressed columns of
             one row group of the old files need memory in addition.
         compression: the Parquet codec of the new files; the table's codec when None.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         MaintenanceError: the plan is for another table.

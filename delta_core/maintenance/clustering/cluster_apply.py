@@ -30,7 +30,7 @@ def apply_clustering(
         plan: made by `plan_clustering`, also in another process.
         memory_limit_bytes: as in `apply_z_order`, with a cube in the place of a partition.
         compression: the Parquet codec of the new files; the table's codec when None.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         MaintenanceError: the plan is for another table, or the clustering columns changed since the plan.

@@ -31,7 +31,7 @@ def apply_compaction(
         snapshot: any version of the plan's table.
         plan: made by `plan_compaction`, also in another process.
         compression: the Parquet codec of the new files; the table's codec when None.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         MaintenanceError: the plan is for another table.

@@ -135,7 +135,7 @@ def rewrite_bins(
         definition: new metadata of the table, with another layout of files, to commit with the files. The
             bins must then hold all live files, with partition values by the names of the new metadata. The
             commit is not rebased: a file that another commit added would have the old layout.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         ConcurrentDeleteDeleteError: a file is no longer live.
@@ -191,11 +191,7 @@ def rewrite_bins(
 
 
 def _rewrite(
-    latest: Snapshot,
-    bins: Sequence[CompactionBin],
-    layout: Mapping[str, Any],
-    sources: LiveSources,
-    run: Run,
+    latest: Snapshot, bins: Sequence[CompactionBin], layout: Mapping[str, Any], sources: LiveSources, run: Run
 ) -> list[JsonObject]:
     store = latest.store
     executor = run.executor or InlineExecutor()

@@ -49,11 +49,7 @@ _PROTECTION: Final = "checkpointProtection"
 
 
 def drop_feature(
-    snapshot: Snapshot,
-    name: str,
-    *,
-    truncate_history: bool = False,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, name: str, *, truncate_history: bool = False, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Drop a table feature, so that clients that do not support the feature can use the table.
 

@@ -44,11 +44,7 @@ def without_deletion_vectors(drop: Drop, latest: Snapshot) -> Snapshot:
             return True
         if now.files.has_deletion_vectors:
             plan = plan_purge(now)
-            apply_purge(
-                now,
-                plan,
-                run=drop.run,
-            )
+            apply_purge(now, plan, run=drop.run)
             return True
         revived = revived_files(now)
         if revived:

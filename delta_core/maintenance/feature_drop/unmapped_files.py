@@ -74,12 +74,7 @@ def _rewrite(drop: Drop, latest: Snapshot, definition: Metadata) -> None:
         drop.commit(latest, definition, operation=operation.name, parameters={}, only_next=True)
         return
     rewrite_bins(
-        latest,
-        bins,
-        planned_version=latest.version,
-        operation=operation,
-        run=drop.run,
-        definition=definition,
+        latest, bins, planned_version=latest.version, operation=operation, run=drop.run, definition=definition
     )
 
 

@@ -59,12 +59,7 @@ def planned_only(plan: FsckPlan) -> FsckResult:
     )
 
 
-def apply_fsck(
-    snapshot: Snapshot,
-    plan: FsckPlan,
-    *,
-    run: Run = DEFAULT_RUN,
-) -> FsckResult:
+def apply_fsck(snapshot: Snapshot, plan: FsckPlan, *, run: Run = DEFAULT_RUN) -> FsckResult:
     """Remove the plan's missing files from the table, in one commit.
 
     Each file is looked up again, so a file that was recovered since stays. Files that are no longer live are
@@ -76,7 +71,7 @@ def apply_fsck(
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_fsck`, perhaps in another process.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         MaintenanceError: the plan is for another table.

@@ -20,11 +20,7 @@ from delta_core.snapshot.snapshot import Snapshot
 
 
 def apply_purge(
-    snapshot: Snapshot,
-    plan: PurgePlan,
-    *,
-    compression: Compression | None = None,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, plan: PurgePlan, *, compression: Compression | None = None, run: Run = DEFAULT_RUN
 ) -> BinResult:
     """Rewrite the plan's files without their deleted rows and commit, if every file is still live.
 
@@ -36,7 +32,7 @@ def apply_purge(
         snapshot: any version of the plan's table.
         plan: made by `plan_purge`, also in another process.
         compression: the Parquet codec of the new files; the table's codec when None.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         MaintenanceError: the plan is for another table.

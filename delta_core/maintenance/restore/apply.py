@@ -67,7 +67,7 @@ def apply_restore(
         by_timestamp: record the target in the history by its time instead of its version.
         expected_version: the newest version that the plan's approver saw. With None the plan is also applied
             after newer commits, if they do not change the plan.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         RestorePlanOutdatedError: the newest version is not the expected one.

@@ -85,7 +85,7 @@ def diff_rows(
         plan: made from `snapshot` by `plan_restore`.
         sample_rows: how many sample rows of each kind to return, at most 20; 0 for none.
         rows_in_memory: approximate number of rows that are compared at once.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         RestoreError: the plan is for another version, or `sample_rows` is out of range.

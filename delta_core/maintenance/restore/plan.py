@@ -155,11 +155,7 @@ class RestorePlan:
 
 
 def plan_restore(
-    snapshot: Snapshot,
-    *,
-    version: int | None = None,
-    timestamp_ms: int | None = None,
-    run: Run = DEFAULT_RUN,
+    snapshot: Snapshot, *, version: int | None = None, timestamp_ms: int | None = None, run: Run = DEFAULT_RUN
 ) -> RestorePlan:
     """Compare the snapshot with an earlier (or later) version of its table.
 

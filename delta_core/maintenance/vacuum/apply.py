@@ -260,12 +260,7 @@ def _commit_start(latest: Snapshot, plan: VacuumPlan, run: Run) -> Committed:
     return raise_for_result(commit_and_checkpoint(transaction, run.progress))
 
 
-def _commit_end(
-    latest: Snapshot,
-    status: str,
-    deletion: _Deletion,
-    run: Run,
-) -> Committed:
+def _commit_end(latest: Snapshot, status: str, deletion: _Deletion, run: Run) -> Committed:
     transaction = run.begin(
         latest.refresh(),
         operation="VACUUM END",

@@ -32,12 +32,7 @@ from delta_core.storage.parallel import parallel
 _MOST_FOOTERS: Final = 20
 
 
-def verify_commits(
-    store: LogStore,
-    versions: Sequence[int],
-    *,
-    run: Run = DEFAULT_RUN,
-) -> VerificationReport:
+def verify_commits(store: LogStore, versions: Sequence[int], *, run: Run = DEFAULT_RUN) -> VerificationReport:
     """Check the files that some commits added, and that commits which change no data kept every row.
 
     Each commit with added or removed files gets the check `files_exist` (with the sizes in the log). A commit
@@ -48,7 +43,7 @@ def verify_commits(
     Args:
         store: the table's store.
         versions: the versions of the commits, in any order.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Returns:
         The report. Without versions it has no checks and costs no request.

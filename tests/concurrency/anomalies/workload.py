@@ -215,16 +215,12 @@ class Workload:
             case "compact":
                 compaction = plan_compaction(snapshot, predicate=f"p = '{pending.box.partition}'")
                 committed = apply_compaction(
-                    snapshot,
-                    compaction,
-                    run=Run(executor=_ALONE, commit=properties, observer=interruption),
+                    snapshot, compaction, run=Run(executor=_ALONE, commit=properties, observer=interruption)
                 ).committed
             case "z-order":
                 order = plan_z_order(snapshot, ["id", "v"], predicate=f"p = '{pending.box.partition}'")
                 committed = apply_z_order(
-                    snapshot,
-                    order,
-                    run=Run(executor=_ALONE, commit=properties, observer=interruption),
+                    snapshot, order, run=Run(executor=_ALONE, commit=properties, observer=interruption)
                 ).committed
             case _:
                 if pending.kind == "two-step update":

@@ -75,10 +75,5 @@ CREATIONS = (
         start=Start.NOTHING,
         commits=("WRITE",),
     ),
-    Operation(
-        name="grouped appends",
-        run=_append_in_a_group,
-        effect=_with_group,
-        commits=("WRITE",),
-    ),
+    Operation(name="grouped appends", run=_append_in_a_group, effect=_with_group, commits=("WRITE",)),
 )

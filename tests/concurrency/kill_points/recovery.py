@@ -48,13 +48,7 @@ RECOVERIES = (
         start=Start.INTERRUPTED,
         keyed=0,
     ),
-    Operation(
-        name="recovery by its own retry",
-        run=_leave,
-        effect=_plus(),
-        start=Start.INTERRUPTED,
-        keyed=0,
-    ),
+    Operation(name="recovery by its own retry", run=_leave, effect=_plus(), start=Start.INTERRUPTED, keyed=0),
     Operation(
         name="recovery by a writer",
         run=lambda run: write_deltalake(

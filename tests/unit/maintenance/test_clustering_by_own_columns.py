@@ -293,14 +293,14 @@ def test_columns_that_change_while_rows_are_sorted_are_a_conflict(
     table = make(tmp_path)
     from delta_core.maintenance.clustering import ordering
 
-    inner = ordering.GroupRunner.run
+    inner = ordering.GroupRunner.rewrite
 
-    def run(self: Any, groups: Any) -> Any:
+    def rewrite(self: Any, groups: Any) -> Any:
         found = inner(self, groups)
         DeltaTable(tmp_path).alter.cluster_by(["y"])
         return found
 
-    monkeypatch.setattr(ordering.GroupRunner, "run", run)
+    monkeypatch.setattr(ordering.GroupRunner, "rewrite", rewrite)
     with pytest.raises(ConcurrentModificationError):
         table.optimize.cluster()
     live = {file["path"] for file in files(DeltaTable(tmp_path))}

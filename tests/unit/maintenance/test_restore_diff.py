@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from delta_core.run import Run
 from delta_core.actions import SetTransaction
 from delta_core.dml.write import write_deltalake
 from delta_core.errors import RestoreError, RestorePlanOutdatedError
@@ -225,7 +226,7 @@ def test_comparing_tells_how_far_it_is(make_table: MakeTable, helpers: Any) -> N
         def emit(self, event: ProgressEvent) -> None:
             seen.append(event)
 
-    compared(helpers, make_table(commits=3), 0, progress=ProgressReporter(sink=Sink()))
+    compared(helpers, make_table(commits=3), 0, run=Run(progress=ProgressReporter(sink=Sink())))
     assert [(event.name, event.done, event.total) for event in seen] == [
         ("rows.comparing", 0, 2),
         ("rows.comparing", 1, 2),

@@ -48,7 +48,7 @@ def clone_history(
         target: the clone's store.
         from_version: the oldest version that must be readable; None for every readable version.
         compare_bytes: read every file and its copy again, and compare them.
-        run: the surroundings.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         CloneError: the target has other files, or overlaps the source, or a file differs from the log.
