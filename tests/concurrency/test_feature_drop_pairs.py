@@ -21,7 +21,7 @@ import pytest
 from delta_core import DeltaTable
 from delta_core.errors import ConcurrentModificationError, DeltaError
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.maintenance.feature_drop.drop import Drop
+from delta_core.maintenance.feature_drop import drop as core_drop
 from delta_core.maintenance.feature_drop.history import History
 from delta_core.transaction import conflict_checker
 from delta_core.transaction.observer import CommitPhase
@@ -192,9 +192,9 @@ def test_a_drop_that_does_not_look_is_noticed(
             lambda self, snapshot: replace(seen(self, snapshot), oldest_version=snapshot.version),
         )
     else:
-        commit = Drop.commit
+        commit = core_drop.Drop.commit
         monkeypatch.setattr(
-            Drop,
+            core_drop.Drop,
             "commit",
             lambda self, *given, **options: commit(self, *given, **options | {"only_next": False}),
         )

@@ -11,8 +11,8 @@ from unittest import mock
 import pytest
 
 from delta_core.maintenance.feature_drop import apply
-from delta_core.maintenance.feature_drop.history import CleanSince, History
 from delta_core.maintenance.feature_drop.drop import Drop
+from delta_core.maintenance.feature_drop.history import CleanSince, History
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.removal import RemovalPlan
 from tests.simulation.drops import DropProgram, dropping

@@ -32,7 +32,6 @@ from delta_core.maintenance.rewriting.layout import FileLayout
 from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused
 from delta_core.run import Run
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.task_stores import share_with_tasks
 
 SPARK_TASK_MEMORY_BYTES: Final = 512 << 20
 """Default memory of a task on Spark. The memory of a Spark executor's Python process is often no larger."""
@@ -74,7 +73,7 @@ class GroupRunner:
         seed: seed of the random samples.
         memory_limit_bytes: limit for the rows in memory at a time, of this process or, on Spark, of each
             task. Half of the available memory, or 512 MiB on Spark, when None.
-        run: the surroundings; its progress receives `data.writing`.
+        run: the surroundings. Its progress receives `data.writing`.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class GroupRunner:
         self._columns = [list(path) for path in columns]
         self._shape: Shape = shape
         self._seed = seed
-        self._run = run
+        self._progress = run.progress
         self._executor: Executor = InlineExecutor() if run.executor is None else run.executor
         inline = isinstance(self._executor, InlineExecutor)
         self._workers = self._executor.max_workers if isinstance(self._executor, InlineExecutor) else 1
@@ -110,12 +109,6 @@ class GroupRunner:
         self._total = sum(group.num_files for group in groups)
         self._report_progress()
         results: dict[int, GroupResult] = {}
-        with share_with_tasks(*self._run.allowed_roots, self._store):
-            return self._rewrite_all(groups, results)
-
-    def _rewrite_all(
-        self, groups: Sequence[ClusteringGroup], results: dict[int, GroupResult]
-    ) -> list[GroupResult]:
         try:
             share = self._memory // self._workers
             small = [i for i, group in enumerate(groups) if self._fits(group, share)]
@@ -238,4 +231,4 @@ class GroupRunner:
 
     def _report_progress(self) -> None:
         done = len(self._written)
-        self._run.progress.emit("data.writing", done=done, total=max(done, self._total))
+        self._progress.emit("data.writing", done=done, total=max(done, self._total))

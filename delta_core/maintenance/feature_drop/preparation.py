@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from delta_core.actions import RemoveFile
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.backfill.apply import FILES_PER_COMMIT
 from delta_core.maintenance.feature_drop.drop import Drop, checkpointed
 from delta_core.maintenance.feature_drop.state import (
@@ -22,7 +23,6 @@ from delta_core.maintenance.feature_drop.state import (
 from delta_core.maintenance.feature_drop.steps import repeat_until_done, rewrite_files
 from delta_core.maintenance.feature_drop.unmapped_files import without_mapping
 from delta_core.maintenance.feature_drop.widened_files import without_widened_columns
-from delta_core.maintenance.purge.apply import apply_purge
 from delta_core.maintenance.purge.plan import plan_purge
 from delta_core.maintenance.row_counts import counted_adds
 from delta_core.snapshot.snapshot import Snapshot
@@ -44,7 +44,7 @@ def without_deletion_vectors(drop: Drop, latest: Snapshot) -> Snapshot:
             return True
         if now.files.has_deletion_vectors:
             plan = plan_purge(now)
-            apply_purge(now, plan, run=drop.run)
+            apply_rewrite(now, plan, run=drop.run)
             return True
         revived = revived_files(now)
         if revived:

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.errors import ConcurrentModificationError, MaxCommitAttemptsError
-from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
+from delta_core.maintenance.compaction.bins import rewrite_bins
 from delta_core.maintenance.compaction.plan import FILE_COLUMNS, pack_bins
 from delta_core.maintenance.feature_drop.drop import Drop
+from delta_core.maintenance.rewriting.rewrite import Operation
 from delta_core.snapshot.snapshot import Snapshot
 
 MOST_CONFLICTS: Final = 20

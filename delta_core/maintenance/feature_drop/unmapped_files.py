@@ -13,10 +13,11 @@ from dataclasses import replace
 from delta_core.actions import Metadata
 from delta_core.dml.definition.columns import table_columns, with_columns
 from delta_core.errors import FeatureRemovalError
-from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
+from delta_core.maintenance.compaction.bins import rewrite_bins
 from delta_core.maintenance.compaction.plan import FILE_COLUMNS, pack_bins
 from delta_core.maintenance.feature_drop.drop import Drop
 from delta_core.maintenance.feature_drop.steps import repeat_until_done
+from delta_core.maintenance.rewriting.rewrite import Operation
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
 from delta_core.schema.mapping_assignment import strip_mapping
 from delta_core.schema.mapping_check import MAX_ID_KEY

@@ -25,9 +25,8 @@ from delta_core.dml.definition.properties import set_properties
 from delta_core.dml.delete import delete_rows
 from delta_core.dml.update import update_rows
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.maintenance.compaction.apply import apply_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction.plan import plan_compaction
-from delta_core.maintenance.purge.apply import apply_purge
 from delta_core.maintenance.purge.plan import plan_purge
 from delta_core.maintenance.restore.apply import apply_restore
 from delta_core.maintenance.restore.plan import plan_restore
@@ -101,11 +100,11 @@ def _at_once(change: Callable[[Snapshot], object]) -> Attempt:
 
 def _compact(snapshot: Snapshot, hook: Interruption) -> object:
     plan = plan_compaction(snapshot, predicate="p = 'a'")
-    return apply_compaction(snapshot, plan, run=Run(executor=_ALONE, observer=hook))
+    return apply_rewrite(snapshot, plan, run=Run(executor=_ALONE, observer=hook))
 
 
 def _purge(snapshot: Snapshot, hook: Interruption) -> object:
-    return apply_purge(snapshot, plan_purge(snapshot), run=Run(executor=_ALONE, observer=hook))
+    return apply_rewrite(snapshot, plan_purge(snapshot), run=Run(executor=_ALONE, observer=hook))
 
 
 def _restore(snapshot: Snapshot, hook: Interruption) -> object:

@@ -8,9 +8,8 @@ from dataclasses import replace
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import ProgressReporter
 from delta_core.jobs.lease import fence_app_id, fence_transaction
-from delta_core.maintenance.clustering.apply import apply_z_order
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clustering.plan import plan_z_order
-from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.maintenance.fsck import apply_fsck, plan_fsck
 from delta_core.maintenance.restore.apply import apply_restore
@@ -49,14 +48,14 @@ def _compact(case: Case) -> object:
     plan = plan_compaction(case.snapshot, predicate=_predicate(case))
     (item,) = plan.bins
     plan = replace(plan, bins=(replace(item, files=_of_region(case, item.files)),))
-    return apply_compaction(case.snapshot, plan, run=Run(executor=_ALONE, observer=case.interruption))
+    return apply_rewrite(case.snapshot, plan, run=Run(executor=_ALONE, observer=case.interruption))
 
 
 def _z_order(case: Case) -> object:
     plan = plan_z_order(case.snapshot, ["id", "v"], predicate=_predicate(case))
     (group,) = plan.groups
     plan = replace(plan, groups=(replace(group, files=_of_region(case, group.files)),))
-    return apply_z_order(case.snapshot, plan, run=Run(executor=_ALONE, observer=case.interruption))
+    return apply_rewrite(case.snapshot, plan, run=Run(executor=_ALONE, observer=case.interruption))
 
 
 def _restore(case: Case) -> object:

@@ -9,8 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.dml.metadata_update import TableDefinition
-from delta_core.run import Run
 from delta_core.actions import AddFile, SetTransaction
 from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.commit_files import commit_new_files
@@ -22,6 +20,7 @@ from delta_core.errors import (
     ExpressionError,
     SchemaMismatchError,
 )
+from delta_core.run import Run
 from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.history import history

@@ -30,8 +30,9 @@ from delta_core.errors import (
     VerificationError,
 )
 from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clone import apply_clone, plan_clone
-from delta_core.maintenance.clustering import apply_z_order, plan_z_order
+from delta_core.maintenance.clustering import plan_z_order
 from delta_core.maintenance.clustering.spill import local_spill, spill_output
 from delta_core.maintenance.convert import plan_conversion
 from delta_core.maintenance.rewriting.reading import read_files
@@ -206,7 +207,7 @@ def test_rows_that_are_lost_on_their_way_over_disk_leave_the_table_as_it_is(tabl
     before = _files(table)
     snapshot = _snapshot(table)
     with pytest.raises(VerificationError, match=r"rows were read, but .* written"):
-        apply_z_order(
+        apply_rewrite(
             snapshot,
             plan_z_order(snapshot, ["id"]),
             memory_limit_bytes=20_000,

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.run import Run
 from delta_core.actions import SetTransaction
 from delta_core.dml.write import write_deltalake
 from delta_core.errors import RestoreError, RestorePlanOutdatedError
@@ -32,6 +31,7 @@ from delta_core.maintenance.restore import RestorePlan, RowDiff, apply_restore, 
 from delta_core.maintenance.restore import markdown as markdown_module
 from delta_core.maintenance.restore.row_matching import RowMatcher
 from delta_core.maintenance.restore.samples import MOST_CHARACTERS, bounded, sample_row
+from delta_core.run import Run
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,8 @@ from delta_core.errors import (
     StorageError,
     UnsupportedTableFeatureError,
 )
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.compaction import plan_compaction
 from delta_core.maintenance.restore import apply_restore, plan_restore
 from delta_core.maintenance.vacuum import VacuumFile, VacuumPlan, apply_vacuum, plan_vacuum
 from delta_core.maintenance.vacuum.listing import FileKind, classify
@@ -49,7 +50,7 @@ def compacted(make_table: MakeTable, helpers: Any) -> Path:
     path = make_table()
     past = ManualClock(SYSTEM_CLOCK.now_ms() - 30 * DAY_MS)
     snapshot = helpers.snapshot_of(path, clock=past)
-    apply_compaction(snapshot, plan_compaction(snapshot), run=Run(clock=past))
+    apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(clock=past))
     helpers.age_files(path, 30)
     return path
 
@@ -187,7 +188,7 @@ def test_a_file_removed_within_the_retention_stays_however_old_it_is(
 ) -> None:
     path = make_table()
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     helpers.age_files(path, 400)
     assert plan_vacuum(helpers.snapshot_of(path)).is_empty
 
@@ -403,7 +404,7 @@ def test_a_file_that_was_written_anew_is_kept(compacted: Path, helpers: Any) -> 
 def test_a_store_whose_clock_is_behind_deletes_nothing_too_young(make_table: MakeTable, helpers: Any) -> None:
     path = make_table()
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     ahead = ManualClock(SYSTEM_CLOCK.now_ms() + 30 * DAY_MS)
     snapshot = Snapshot.load(LocalLogStore(path), clock=ahead)
     plan = plan_vacuum(snapshot, clock=ahead)

@@ -17,7 +17,7 @@ import pytest
 from delta_core.actions import AddCdcFile, AddFile, DeletionVectorDescriptor
 from delta_core.clock import ManualClock
 from delta_core.errors import DeltaError, DeltaWarning, InvalidTableError
-from delta_core.maintenance.compaction.apply import apply_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.maintenance.restore.plan import plan_restore
 from delta_core.maintenance.vacuum.plan import plan_vacuum
@@ -84,7 +84,7 @@ def tail(case: Case, raw: str) -> None:
 def optimize(case: Case, raw: str) -> None:
     case.log.commit(case.good(raw))
     snapshot = case.opened()
-    apply_compaction(snapshot, plan_compaction(snapshot), run=Run(clock=LATER))
+    apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(clock=LATER))
 
 
 def deletion_vector(case: Case, raw: str) -> None:
