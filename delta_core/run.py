@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.execution.executor import Executor
 from delta_core.execution.reporter import SILENT, ProgressReporter
-from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
-from delta_core.storage.log_store import LogStore
 from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
@@ -19,11 +17,15 @@ from delta_core.transaction.commit_properties import (
     require_commit_properties,
 )
 from delta_core.transaction.commit_result import AlreadyApplied
-from delta_core.transaction.conflict_resolver import ConflictResolver
 from delta_core.transaction.idempotency import already_applied
-from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
-from delta_core.transaction.transaction import Transaction
+
+if TYPE_CHECKING:
+    from delta_core.snapshot.snapshot import Snapshot
+    from delta_core.storage.log_store import LogStore
+    from delta_core.transaction.conflict_resolver import ConflictResolver
+    from delta_core.transaction.isolation import IsolationLevel
+    from delta_core.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,9 @@ class Run:
         resolver: ConflictResolver | None = None,
     ) -> Transaction:
         """A transaction on an existing table. The arguments are those of `Transaction.begin`."""
+        # `DeltaTable` imports this module, and opening a table must not load the code of commits.
+        from delta_core.transaction.transaction import Transaction
+
         return Transaction.begin(
             snapshot,
             operation=operation,
@@ -116,6 +121,8 @@ class Run:
         verified_at_ms: int | None = None,
     ) -> Transaction:
         """A transaction that creates a table. The arguments are those of `Transaction.create`."""
+        from delta_core.transaction.transaction import Transaction
+
         return Transaction.create(
             store,
             operation=operation,
