@@ -53,6 +53,7 @@ class TableAlterer:
             table: the handle.
             assign_row_ids: assigns row ids to rows without ids, in separate commits. Without it row
                 tracking can be enabled only on tables whose rows all have ids.
+            allowed_roots: as in `Scan`.
         """
         self._table = table
         self._number_rows = assign_row_ids
@@ -216,17 +217,12 @@ class TableAlterer:
         """
         properties = property_strings(properties)
         snapshot = self._current()
+        run = self._run(commit_properties)
         enables_row_tracking = of_properties.turns_row_tracking_on(snapshot, properties)
-        if (
-            enables_row_tracking
-            and self._number_rows is not None
-            and self._run(commit_properties).already_applied(snapshot) is None
-        ):
+        if enables_row_tracking and self._number_rows is not None and run.already_applied(snapshot) is None:
             self._number_rows(commit_properties)
             snapshot = self._current()
-        return self._adopt(
-            of_properties.set_properties(snapshot, properties, run=self._run(commit_properties))
-        )
+        return self._adopt(of_properties.set_properties(snapshot, properties, run=run))
 
     def unset_properties(
         self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES

@@ -12,7 +12,6 @@ from delta_core.actions import Action, AddFile, Metadata, Protocol
 from delta_core.clock import Clock
 from delta_core.dml.post_commit import commit_owned
 from delta_core.errors import CloneError
-from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.clone.copying import copy_files
 from delta_core.maintenance.clone.location_check import require_separate_locations
 from delta_core.maintenance.clone.result import CloneResult
@@ -30,7 +29,6 @@ from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.parallel import MAX_REQUESTS
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.identity import keep_high_water_marks
 from delta_core.table_features.internal_properties import IN_COMMIT_TIMESTAMPS, restored_configuration
@@ -176,16 +174,11 @@ def apply_clone(plan: ClonePlan, *, run: Run = DEFAULT_RUN) -> CloneResult:
     if plan.is_empty:
         return CloneResult(committed=None, source_version=plan.source.version)
     owned = OwnedFiles(store=plan.target, paths=tuple(encode_data_path(copy.path) for copy in plan.copies))
-    remote = plan.target.remote or plan.source.store.remote
     copied = 0
     with owned.deleted_on_error(BaseException):
         if plan.copies:
-            copied = copy_files(
-                plan.copies,
-                target=plan.target,
-                allowed_roots=plan.allowed_roots,
-                executor=run.executor or InlineExecutor(MAX_REQUESTS if remote else None),
-            )
+            source_run = replace(run, allowed_roots=plan.allowed_roots)
+            copied = copy_files(plan.copies, target=plan.target, run=source_run)
         transaction = _staged(plan, copied, run).prepare()
     committed = commit_owned(transaction, owned)
     if committed.already_applied:

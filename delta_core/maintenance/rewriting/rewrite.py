@@ -55,8 +55,9 @@ class Rewritten:
 
 
 WriteFiles = Callable[[Mapping[str, Any], LiveSources], tuple[list[AddFile], int]]
-"""Writes the new files, from the result of `layout_fields` and the old files as in the log. It returns the new
-files and the number of their rows, and leaves no file when it fails."""
+"""Writes the new files, from the result of `layout_fields` and the old files as in the log.
+
+It returns the new files and the number of their rows, and leaves no file when it fails."""
 
 
 def rewrite(

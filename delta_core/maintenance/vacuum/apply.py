@@ -15,7 +15,6 @@ from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import DeltaError, MaintenanceError
 from delta_core.execution.executor import Executor, JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.execution.reporter import ProgressReporter
 from delta_core.log.log_path import commit_path
 from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
@@ -104,12 +103,7 @@ def apply_vacuum(
     start = _commit_start(latest, plan, run.without_key())
     store_now_ms = latest.store.head(commit_path(start.version)).modified_ms
     deletion = _Deletion(
-        plan=plan,
-        executor=run.executor or _default_executor(latest.store),
-        progress=run.progress,
-        before_deleting=before_deleting,
-        pins=Pins(),
-        store_now_ms=store_now_ms,
+        plan, store=latest.store, before_deleting=before_deleting, store_now_ms=store_now_ms, run=run
     )
     try:
         latest = deletion.run(latest.refresh())
@@ -135,19 +129,18 @@ class _Deletion:
 
     def __init__(
         self,
-        *,
         plan: VacuumPlan,
-        executor: Executor,
-        progress: ProgressReporter,
+        *,
+        store: LogStore,
         before_deleting: Callable[[], None],
-        pins: Pins,
         store_now_ms: int,
+        run: Run,
     ) -> None:
         self._plan = plan
-        self._executor = executor
-        self._progress = progress
+        self._executor = run.executor or _default_executor(store)
+        self._progress = run.progress
         self._before_deleting = before_deleting
-        self._pins = pins
+        self._pins = Pins()
         self._store_now_ms = store_now_ms
         self._cutoff_ms = _cutoff_by_store_time(plan, store_now_ms)
         self._removes = LoggedRemoves(cutoff_ms=self._cutoff_ms)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from delta_core.clock import Clock
 from delta_core.errors import CloneOutdatedError, ObjectNotFoundError
-from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.log.commit_reader import read_commits
 from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from delta_core.log.listing import CheckpointFiles, LogListing, list_log, with_commits
@@ -27,7 +26,6 @@ from delta_core.maintenance.clone.result import CloneResult, KeptHistory
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.parallel import MAX_REQUESTS
 
 
 def clone_history(
@@ -81,8 +79,6 @@ def clone_history(
     _collect(referenced, source, source.store if is_new else target, kept, run.clock)
     require_claim(target, table_id=source.metadata.id)
     copies = plan_copies(referenced, source=source, target=target)
-    remote = target.remote or source.store.remote
-    executor = run.executor or InlineExecutor(MAX_REQUESTS if remote else None)
     with tempfile.TemporaryDirectory(prefix="deltaward-clone-") as directory:
         staging = LogStaging(
             store=source.store,
@@ -95,15 +91,12 @@ def clone_history(
         hint = _hint(source.store, (*target_listing.checkpoints, *kept.checkpoints))
         copied = 0
         if copies.to_copy:
-            copied = copy_files(
-                copies.to_copy, target=target, allowed_roots=run.allowed_roots, executor=executor
-            )
+            copied = copy_files(copies.to_copy, target=target, run=run)
         if compare_bytes:
             compare_files(
                 (*copies.to_copy, *copies.present),
                 target=target,
-                allowed_roots=run.allowed_roots,
-                executor=executor,
+                run=run,
             )
         new_commits, keeps_times = publish_log(files, target=target, is_new=is_new, clock=run.clock)
     point_hint(target, hint)
