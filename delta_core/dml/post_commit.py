@@ -1,11 +1,12 @@
-"""The steps after a commit: checkpoints at an interval, the version's checksum, and log compaction.
+"""A commit and the steps after it: checkpoints at an interval, the version's checksum, and log compaction.
 
-The commit has already succeeded, so a failure of such a step is logged and counted, but never raised.
+After the commit has succeeded, a failure of such a step is logged and counted, but never raised.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from delta_core.checkpoint.auxiliary_files import write_auxiliary_files
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
@@ -16,9 +17,11 @@ from delta_core.observability import CHECKPOINT_FAILED_TOTAL, METRICS
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.table_properties import CHECKPOINT_INTERVAL
 from delta_core.transaction.commit_result import CommitResult, Committed, raise_for_result
-from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
-from delta_core.transaction.owned_files import OwnedFiles
-from delta_core.transaction.transaction import Transaction
+
+if TYPE_CHECKING:
+    from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
+    from delta_core.transaction.owned_files import OwnedFiles
+    from delta_core.transaction.transaction import Transaction
 
 _log = logging.getLogger(__name__)
 
@@ -43,25 +46,27 @@ def commit_and_checkpoint(transaction: Transaction, progress: ProgressReporter =
     return result
 
 
-def commit_owned(
+def commit_or_raise(
     transaction: Transaction,
-    owned: OwnedFiles,
     progress: ProgressReporter = SILENT,
     *,
+    owned: OwnedFiles | None = None,
     resolver: DeletionVectorMerger | None = None,
 ) -> Committed:
     """Commit, and delete the operation's files when it is certain that no commit refers to them.
 
     Args:
         transaction: with all its actions.
-        owned: the files that the operation has written for this commit.
         progress: see `commit_and_checkpoint`.
+        owned: the files that the operation has written for this commit; None when it has written none.
         resolver: the transaction's resolver, which may have written further files.
 
     Raises:
         CommitError: the commit failed. On `CommitStateUnknownError` the files are kept.
         DeltaError: the errors of `Transaction.prepare`.
     """
+    if owned is None:
+        return raise_for_result(commit_and_checkpoint(transaction, progress))
     with owned.deleted_on_error():
         transaction.prepare()
     result = commit_and_checkpoint(transaction, progress)

@@ -20,7 +20,7 @@ from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.dml.clustered_table import write_plan_of
 from delta_core.dml.find_rows import FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
-from delta_core.dml.post_commit import commit_owned
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import InvalidTableError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
@@ -200,7 +200,7 @@ class RowStatement:
             transaction.read_predicate(predicate).read_files(found.read_paths)
             transaction.add(*changes.removes, *changes.adds, *changes.changes).preserve_rows(True)
             transaction.set_metrics(self._history(found, changes, metrics))
-        committed = commit_owned(transaction, changes.owned, resolver=resolver)
+        committed = commit_or_raise(transaction, owned=changes.owned, resolver=resolver)
         metrics |= self._committed_counts(committed, metrics)
         return RowStatementResult(committed=committed, metrics=metrics | _total(started))
 

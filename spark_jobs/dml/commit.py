@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from delta_core.actions import Action, AddFile
 from delta_core.dml.commit_files import REMOVED_COLUMNS
-from delta_core.dml.post_commit import commit_owned
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
@@ -74,7 +74,7 @@ def commit_change(
         transaction.add(*remove_actions(removed, deletion_timestamp_ms=run.now_ms()))
         transaction.add(*change.added)
         transaction.set_metrics(metrics)
-    return commit_owned(transaction, owned)
+    return commit_or_raise(transaction, owned=owned)
 
 
 def count_rows(snapshot: Snapshot, files: pa.Table) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from delta_core.actions import Action, Metadata
 from delta_core.dml.definition.iceberg_files import newly_enabled_compatibilities, require_iceberg_files
-from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.evolution import warn_of_void
 from delta_core.schema.json import schema_from_json, schema_to_json
@@ -25,7 +25,7 @@ from delta_core.table_features.enablement import (
 )
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.universal_format import require_universal_format
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.isolation import IsolationLevel
 
 
@@ -89,7 +89,7 @@ def commit_change(
         # Check the rules that need only the log before any file is opened.
         transaction.prepare()
         require_iceberg_files(snapshot, protocol, defined)
-    return raise_for_result(commit_and_checkpoint(transaction))
+    return commit_or_raise(transaction)
 
 
 def with_schema(snapshot: Snapshot, schema: StructType) -> Metadata:

@@ -13,7 +13,7 @@ from typing import Final
 
 from delta_core.actions import Action
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
-from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteReadError,
@@ -30,7 +30,7 @@ from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.enablement import protocol_for, refuse_unsupported_definition
 from delta_core.table_features.table_properties import ENABLE_ROW_TRACKING
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.row_ids import FEATURE, SUSPENDED, enables_row_tracking
 
 FILES_PER_COMMIT: Final = 10_000
@@ -181,4 +181,4 @@ class _Backfill:
             writer_kind=WriterKind.REWRITE,
             operation_parameters=parameters,
         )
-        return raise_for_result(commit_and_checkpoint(transaction.add(*actions)))
+        return commit_or_raise(transaction.add(*actions))

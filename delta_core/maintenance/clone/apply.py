@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_core.actions import Action, AddFile, Metadata, Protocol
 from delta_core.clock import Clock
-from delta_core.dml.post_commit import commit_owned
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import CloneError
 from delta_core.maintenance.clone.copying import copy_files
 from delta_core.maintenance.clone.location_check import require_separate_locations
@@ -180,7 +180,7 @@ def apply_clone(plan: ClonePlan, *, run: Run = DEFAULT_RUN) -> CloneResult:
             source_run = replace(run, allowed_roots=plan.allowed_roots)
             copied = copy_files(plan.copies, target=plan.target, run=source_run)
         transaction = _staged(plan, copied, run).prepare()
-    committed = commit_owned(transaction, owned)
+    committed = commit_or_raise(transaction, owned=owned)
     if committed.already_applied:
         owned.delete()  # An earlier run with the same idempotency key has copied the files.
     return CloneResult(

@@ -8,11 +8,11 @@ from typing import Any
 
 from delta_core.actions import Action, Metadata
 from delta_core.checkpoint.write import write_checkpoint
-from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.isolation import IsolationLevel
 
 
@@ -67,7 +67,7 @@ class Drop:
         )
         if only_next:
             transaction.read_predicate(None)
-        return raise_for_result(commit_and_checkpoint(transaction.add(*actions), run.progress))
+        return commit_or_raise(transaction.add(*actions), run.progress)
 
     def configure(self, latest: Snapshot, changes: Mapping[str, str | None]) -> Snapshot:
         """Set table properties, or unset those with the value None. No commit when nothing changes.

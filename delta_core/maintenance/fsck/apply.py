@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.maintenance.fsck.file_lookup import absences, place_of
 from delta_core.maintenance.fsck.plan import FsckPlan
 from delta_core.maintenance.rewriting.planned_files import require_same_table
@@ -16,7 +16,7 @@ from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import remove_actions
 
 
@@ -104,7 +104,7 @@ def apply_fsck(snapshot: Snapshot, plan: FsckPlan, *, run: Run = DEFAULT_RUN) ->
     transaction.set_metrics(
         {"numMissingFiles": len(paths), "numRemovedFiles": len(paths), "numRemovedBytes": size}
     )
-    committed = raise_for_result(commit_and_checkpoint(transaction, run.progress))
+    committed = commit_or_raise(transaction, run.progress)
     if committed.already_applied:
         return FsckResult(plan=plan, dry_run=False, committed=committed)
     return FsckResult(plan=plan, dry_run=False, files_removed=paths, bytes_removed=size, committed=committed)

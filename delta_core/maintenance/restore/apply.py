@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import ConcurrentModificationError, MissingDataFileError, RestorePlanOutdatedError
 from delta_core.maintenance.restore.files import RestoredFile, file_keys, missing_files
 from delta_core.maintenance.restore.plan import RestorePlan, plan_restore
@@ -20,7 +20,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.iceberg_compat import active_compatibility
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from delta_core.transaction.isolation import IsolationLevel
 
@@ -159,7 +159,7 @@ def apply_restore(
         }
     )
     run.progress.emit("data.written", files=0)
-    committed = raise_for_result(commit_and_checkpoint(transaction, run.progress))
+    committed = commit_or_raise(transaction, run.progress)
     _require_still_there(latest, adds, committed, run.allowed_roots)
     return RestoreResult(
         committed=committed,

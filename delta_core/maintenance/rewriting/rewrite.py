@@ -8,7 +8,7 @@ from typing import Any
 
 from delta_core.actions import AddFile, Metadata
 from delta_core.data.compression import Compression
-from delta_core.dml.post_commit import commit_owned
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.metrics import operation_metrics
 from delta_core.maintenance.rewriting.planned_files import LiveSources, PlannedFile, still_live
@@ -120,7 +120,7 @@ def rewrite(
             operation_metrics(list(planned.values()), adds, deletion_vectors=sources.num_deletion_vectors)
         )
     return Rewritten(
-        committed=commit_owned(transaction, owned, run.progress),
+        committed=commit_or_raise(transaction, run.progress, owned=owned),
         adds=tuple(adds),
         rows=rows,
         deletion_vectors=sources.num_deletion_vectors,

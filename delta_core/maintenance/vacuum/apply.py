@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
-from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import DeltaError, MaintenanceError
 from delta_core.execution.executor import Executor, JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
@@ -29,7 +29,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.task_stores import share_with_tasks
 from delta_core.storage.unchanged import SeenObject
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.isolation import IsolationLevel
 
 _LOGGER = logging.getLogger(__name__)
@@ -250,7 +250,7 @@ def _commit_start(latest: Snapshot, plan: VacuumPlan, run: Run) -> Committed:
         isolation=IsolationLevel.SNAPSHOT_ISOLATION,
     )
     transaction.set_metrics({"numFilesToDelete": len(plan.files), "sizeOfDataToDelete": plan.total_bytes})
-    return raise_for_result(commit_and_checkpoint(transaction, run.progress))
+    return commit_or_raise(transaction, run.progress)
 
 
 def _commit_end(latest: Snapshot, status: str, deletion: _Deletion, run: Run) -> Committed:
@@ -267,4 +267,4 @@ def _commit_end(latest: Snapshot, status: str, deletion: _Deletion, run: Run) ->
             "numVacuumedDirectories": deletion.num_directories,
         }
     )
-    return raise_for_result(commit_and_checkpoint(transaction, run.progress))
+    return commit_or_raise(transaction, run.progress)
