@@ -32,7 +32,6 @@ from delta_core.dml.commit_files import commit_new_files
 from delta_core.dml.write import write_deltalake
 from delta_core.schema.arrow import from_arrow
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import CommitProperties
 from tests.concurrency.matrix.memory_store import MemoryStore
 from tests.support.table_handle import StoreTable
 
@@ -124,11 +123,9 @@ def _create(store: LatencyStore) -> None:
         None,
         store,
         writer_kind=WriterKind.ARROW_ROWS,
-        mode="append",
+        mode="create",
         adds=[],
         schema=schema,
-        must_create=True,
-        properties=CommitProperties(),
     )
 
 

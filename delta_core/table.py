@@ -16,6 +16,7 @@ from delta_core.boundary import public_class, refuse_pickle, typed_iterator
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
+from delta_core.run import Run
 from delta_core.schema.schema_arguments import SchemaLike, coerce_schema
 from delta_core.schema.table_schema import TableSchema
 from delta_core.snapshot.argument_parsing import Instant, at_least, epoch_ms, name_list, version_or_time
@@ -28,11 +29,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.storage.option_names import is_option, is_secret
 from delta_core.storage.store_options import option_strings
-from delta_core.transaction.commit_properties import (
-    DEFAULT_COMMIT_PROPERTIES,
-    CommitProperties,
-    require_commit_properties,
-)
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 
 if TYPE_CHECKING:
     from delta_core.checkpoint import CheckpointInfo, LogCleanup
@@ -125,8 +122,7 @@ class DeltaTable:
             configuration=configuration,
             name=name,
             description=description,
-            properties=commit_properties,
-            clock=clock,
+            run=Run(clock=clock, commit=commit_properties),
         )
         return cls(table_uri, storage_options=storage_options, clock=clock)
 
@@ -256,6 +252,14 @@ class DeltaTable:
             else transaction.ReadSet(predicates=(expression,))
         )
         return transaction.verify_serializable(self._snapshot, reads)
+
+    def _run(self, commit_properties: CommitProperties, executor: Executor | None = None) -> Run:
+        return Run(
+            clock=self._clock,
+            executor=executor,
+            commit=commit_properties,
+            allowed_roots=self._allowed_roots,
+        )
 
     def _adopt_result(self, committed: Committed | None) -> None:
         if committed is not None and committed.snapshot is not None:
@@ -433,14 +437,9 @@ class DeltaTable:
             ConcurrentModificationError: another writer changed or added such rows; nothing was deleted.
             CommitStateUnknownError: the outcome of the commit is not known; its files were kept.
         """
+        run = self._run(commit_properties)
         self.update_incremental()
-        result = dml.delete_rows(
-            self._snapshot,
-            predicate,
-            allowed_roots=self._allowed_roots,
-            properties=commit_properties,
-            clock=self._clock,
-        )
+        result = dml.delete_rows(self._snapshot, predicate, run=run)
         self._adopt_result(result.committed)
         return result
 
@@ -480,16 +479,9 @@ class DeltaTable:
             ConcurrentModificationError: another writer changed or added such rows; nothing was updated.
             CommitStateUnknownError: the outcome of the commit is not known; its files were kept.
         """
+        run = self._run(commit_properties)
         self.update_incremental()
-        result = dml.update_rows(
-            self._snapshot,
-            updates,
-            predicate,
-            new_values=new_values,
-            allowed_roots=self._allowed_roots,
-            properties=commit_properties,
-            clock=self._clock,
-        )
+        result = dml.update_rows(self._snapshot, updates, predicate, new_values=new_values, run=run)
         self._adopt_result(result.committed)
         return result
 
@@ -534,26 +526,18 @@ class DeltaTable:
             MissingDataFileError: data files of that version are missing.
             RestoreError: neither a version nor a time is given, or both.
         """
-        require_commit_properties(commit_properties)
+        run = self._run(commit_properties)
         version, time_ms = version_or_time(target, timestamp_ms)
         self.update_incremental()
-        plan = maintenance.plan_restore(
-            self._snapshot,
-            version=version,
-            timestamp_ms=time_ms,
-            allowed_roots=self._allowed_roots,
-            clock=self._clock,
-        )
+        plan = maintenance.plan_restore(self._snapshot, version=version, timestamp_ms=time_ms, run=run)
         if not dry_run:
             self._adopt_result(
                 maintenance.apply_restore(
                     self._snapshot,
                     plan,
                     ignore_missing_files=ignore_missing_files,
-                    properties=commit_properties,
                     by_timestamp=time_ms is not None,
-                    allowed_roots=self._allowed_roots,
-                    clock=self._clock,
+                    run=run,
                 ).committed
             )
         return plan
@@ -584,7 +568,7 @@ class DeltaTable:
         Raises:
             RetentionTooShortError: the retention could delete files that readers or writers need.
         """
-        require_commit_properties(commit_properties)
+        run = self._run(commit_properties, executor)
         self.update_incremental()
         plan = maintenance.plan_vacuum(
             self._snapshot,
@@ -596,9 +580,7 @@ class DeltaTable:
         planned = plan.columns.paths
         if dry_run:
             return planned
-        result = maintenance.apply_vacuum(
-            self._snapshot, plan, properties=commit_properties, executor=executor, clock=self._clock
-        )
+        result = maintenance.apply_vacuum(self._snapshot, plan, run=run)
         self.update_incremental()
         kept = set(result.kept)
         return [path for path in planned if path not in kept]
@@ -628,18 +610,12 @@ class DeltaTable:
             InvalidTableError: the table is append-only.
             UnsupportedTableFeatureError: the table needs an unsupported feature.
         """
-        require_commit_properties(commit_properties)
+        run = self._run(commit_properties)
         self.update_incremental()
-        plan = maintenance.plan_fsck(self._snapshot, allowed_roots=self._allowed_roots, clock=self._clock)
+        plan = maintenance.plan_fsck(self._snapshot, run=run)
         if dry_run:
             return maintenance.planned_only(plan)
-        result = maintenance.apply_fsck(
-            self._snapshot,
-            plan,
-            allowed_roots=self._allowed_roots,
-            properties=commit_properties,
-            clock=self._clock,
-        )
+        result = maintenance.apply_fsck(self._snapshot, plan, run=run)
         self._adopt_result(result.committed)
         return result
 

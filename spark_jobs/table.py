@@ -13,6 +13,7 @@ from delta_core.actions import SetTransaction
 from delta_core.boundary import public_class
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.jobs.job_result import JobResult
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
@@ -240,9 +241,9 @@ class DeltaMergeBuilder:
             clauses=clauses,
             target_alias=self._table._alias or "target",
             merge_schema=draft.merge_schema,
-            properties=draft.properties,
         )
-        return merge_into(self._source, self._table._snapshot(), request, clock=self._table._clock)
+        run = Run(clock=self._table._clock, commit=draft.properties)
+        return merge_into(self._source, self._table._snapshot(), request, run=run)
 
     def _matched(
         self, action: MergeAction, condition: Sql | None, values: Mapping[str, Sql] | None = None

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from delta_core.clock import Clock
 from delta_core.errors import DeltaError, MaxCommitAttemptsError
+from delta_core.run import Run
 from delta_core.transaction.backoff import FullJitter
-from delta_core.transaction.commit_properties import CommitProperties
 
 
 @dataclass(slots=True, kw_only=True)
@@ -17,15 +16,13 @@ class Attempts:
     """Attempts of one operation. Short random pauses between them spread out colliding writers.
 
     Attributes:
-        properties: the commit properties of the operation. Their limits apply to all attempts together. The
-            deadline starts with the first commit: writing the rows before it may take any time.
-        clock: the source of time.
+        run: the surroundings of the operation. The limits of its commit properties apply to all attempts
+            together. The deadline starts with the first commit: writing the rows before it may take any time.
         random: the source of the pauses.
         number: the number of the current attempt, starting at 0.
     """
 
-    properties: CommitProperties
-    clock: Clock
+    run: Run
     random: Random = field(default_factory=Random)
     number: int = 0
     _until_seconds: float | None = field(init=False, default=None)
@@ -40,11 +37,12 @@ class Attempts:
         while True:
             yield self.number
             self.number += 1
-            self.clock.sleep(pauses.next_seconds())
+            self.run.clock.sleep(pauses.next_seconds())
 
-    def commit_properties(self) -> CommitProperties:
-        """The properties of the next commit. Its deadline is the remaining time."""
-        return replace(self.properties, deadline_seconds=max(self._left_seconds, 0.0))
+    def next_run(self) -> Run:
+        """The surroundings of the next commit. Its deadline is the remaining time."""
+        left_seconds = max(self._left_seconds, 0.0)
+        return self.run.with_commit(replace(self.run.commit, deadline_seconds=left_seconds))
 
     def given_up(self, conflict: DeltaError) -> MaxCommitAttemptsError:
         """The error that ends the operation after its last attempt, which ended with `conflict`."""
@@ -58,11 +56,11 @@ class Attempts:
     @property
     def is_last(self) -> bool:
         """Whether no other attempt is allowed."""
-        return self.number + 1 >= self.properties.max_attempts or self._left_seconds <= 0
+        return self.number + 1 >= self.run.commit.max_attempts or self._left_seconds <= 0
 
     @property
     def _left_seconds(self) -> float:
-        now_seconds = self.clock.monotonic_seconds()
+        now_seconds = self.run.clock.monotonic_seconds()
         if self._until_seconds is None:
-            self._until_seconds = now_seconds + self.properties.deadline_seconds
+            self._until_seconds = now_seconds + self.run.commit.deadline_seconds
         return self._until_seconds - now_seconds

@@ -15,14 +15,18 @@ import pyarrow.compute as pc
 
 from delta_core.actions import AddFile
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
-from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
+from delta_core.clock import Clock
+from delta_core.dml.metadata_update import (
+    SAME_DEFINITION,
+    MetadataUpdate,
+    TableDefinition,
+    plan_metadata_update,
+)
 from delta_core.dml.partition_overwrite import partitions_predicate
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.replace_where import ReplacementPlan, plan_replacement
 from delta_core.errors import (
     ConfigurationError,
-    DeltaError,
     MetadataChangedError,
     SchemaMismatchError,
     TableExistsError,
@@ -31,16 +35,15 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve_predicate as resolve_condition
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import Committed, Conflict, Rejected, raise_for_result
+from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
 from delta_core.transaction.file_actions import num_records, remove_actions
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 
@@ -48,18 +51,21 @@ from delta_core.transaction.transaction import Transaction
 class CommitMode(StrEnum):
     """How the new files affect the existing rows of the table."""
 
+    CREATE = "create"
     APPEND = "append"
     OVERWRITE = "overwrite"
     REPLACE_WHERE = "replace_where"
     REPLACE_PARTITIONS = "replace_partitions"
 
 
+_OPERATION = "WRITE"
 _PARTITIONS = CommitMode.REPLACE_PARTITIONS
 
 REMOVED_COLUMNS = tuple(name for name in LIVE_FILE_SCHEMA.names if name != "stats")
 """The fields of an `add` that its `remove` repeats. Statistics are not among them, so they stay undecoded."""
 
 _MODE_NAMES = {
+    CommitMode.CREATE: "ErrorIfExists",
     CommitMode.APPEND: "Append",
     CommitMode.OVERWRITE: "Overwrite",
     CommitMode.REPLACE_WHERE: "Overwrite",
@@ -75,24 +81,14 @@ def commit_new_files(
     adds: Sequence[AddFile],
     schema: StructType,
     predicate: Expression | str | None = None,
-    merge_schema: bool = False,
-    overwrite_schema: bool = False,
-    partition_by: Sequence[str] | None = None,
-    configuration: Mapping[str, str] | None = None,
-    name: str | None = None,
-    description: str | None = None,
-    must_create: bool = False,
+    definition: TableDefinition = SAME_DEFINITION,
     reads_table: bool = False,
     writer_kind: WriterKind,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    operation: str = "WRITE",
-    operation_metrics: Mapping[str, Any] | None = None,
     target_file_size_bytes: int | None = None,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
     verified_at_ms: int | None = None,
     owned: OwnedFiles | None = None,
     change: MetadataUpdate | None = None,
+    run: Run = DEFAULT_RUN,
 ) -> Committed:
     """Commit written files to the table. After a failure, delete them.
 
@@ -101,60 +97,46 @@ def commit_new_files(
     Args:
         snapshot: the table that the write is based on; None creates the table.
         store: the table's store.
-        mode: `append`, `overwrite` (replaces all rows), `replace_where` (replaces the matching rows) or
-            `replace_partitions` (replaces the rows of the partitions that `adds` belong to).
+        mode: `create` (the table must not exist), `append`, `overwrite` (replaces all rows), `replace_where`
+            (replaces the matching rows) or `replace_partitions` (replaces the rows of the partitions that
+            `adds` belong to).
         adds: the files, already durable in the store.
         schema: the schema of the rows in the files, including partition columns.
         predicate: for `replace_where`. The caller must check that the new rows satisfy it.
-        merge_schema: add new columns of the data to the table.
-        overwrite_schema: replace the schema, and the partitioning when `partition_by` is given. Only with
+        definition: the caller's arguments about the table. Its schema can be overwritten only with
             `overwrite`.
-        partition_by: partition columns of a new table. For an existing table they must match.
-        configuration, name, description: for a new table.
-        must_create: fail with TableExistsError when another writer creates the table first.
         reads_table: the rows depend on the table's rows, for example after a comparison of keys. Then any
             concurrent commit that adds or removes rows is a conflict, including blind appends and the
             creation of the table.
         writer_kind: the kind of the writer that wrote the files.
-        properties: provenance, idempotency key and limits.
-        operation: the operation's name in the history.
-        operation_metrics: metrics in addition to those that this function counts.
         target_file_size_bytes: for files that `replace_where` rewrites; the table's size when None.
-        observer: is called at each phase of the commit.
-        clock: the source of time.
         verified_at_ms: when `snapshot` was last known to be the newest, or when a check last found no table.
             None means now, and that a commit which creates the table checks again.
         owned: the files that the caller has written for this commit; all of `adds` when None. It is required
             when `adds` contains a live file of the table.
         change: the metadata update of `snapshot` for which the files were written. They contain its random
             physical names and high-water marks. It is planned here when None.
+        run: the surroundings, such as the clock and the commit properties.
 
     Returns:
         The commit, or an `AlreadyApplied` when the table already had the idempotency key.
 
     Raises:
+        TableExistsError: the mode is `create`, and another writer created the table first.
         CommitError: the commit failed. The subclass depends on the reason; on `CommitStateUnknownError` the
             files are kept.
         SchemaError: the rows do not fit the table.
         ConfigurationError: the arguments contradict each other.
     """
     mode = CommitMode(mode)
-    _check_arguments(mode, predicate, overwrite_schema)
-    definition = TableDefinition(
-        partition_by=partition_by,
-        configuration=configuration,
-        name=name,
-        description=description,
-        merge_schema=merge_schema,
-        overwrite_schema=overwrite_schema,
-    )
+    _check_arguments(mode, predicate, definition.overwrite_schema)
     owned = OwnedFiles(store=store).with_data(adds) if owned is None else owned
     written_for = change
     while True:
-        try:
+        with owned.deleted_on_error():
             if change is None:
                 change = plan_metadata_update(
-                    snapshot, data_schema=schema, definition=definition, now_ms=clock.now_ms()
+                    snapshot, data_schema=schema, definition=definition, now_ms=run.now_ms()
                 )
             # Files given without `change` were written for the table as it was in the first attempt.
             written_for = written_for or change
@@ -172,42 +154,40 @@ def commit_new_files(
                     target_file_size_bytes=size,
                     adds=adds,
                     plan=change.plan,
-                    clock=clock,
+                    clock=run.clock,
                 )
                 owned = owned.with_data(plan.rewritten).with_changes(plan.changes)
+        with owned.deleted_on_error():
             transaction = _begin(
                 snapshot,
                 store,
-                operation=operation,
-                operation_parameters=_parameters(mode, change, resolved, must_create=must_create),
+                operation_parameters=_parameters(mode, change, resolved),
                 writer_kind=writer_kind,
-                properties=properties,
-                observer=observer,
-                clock=clock,
+                run=run,
                 verified_at_ms=verified_at_ms,
                 isolation=IsolationLevel.SERIALIZABLE if reads_table else None,
             )
             if reads_table and snapshot is not None:
                 transaction.read_predicate(None)
             _stage(
-                transaction, mode=mode, adds=adds, change=change, plan=plan, predicate=replaced, clock=clock
+                transaction,
+                mode=mode,
+                adds=adds,
+                change=change,
+                plan=plan,
+                predicate=replaced,
+                clock=run.clock,
             )
-            transaction.set_metrics(operation_metrics or {})
             transaction.prepare()
-        except DeltaError as error:
-            # Nothing was sent to the log yet, so no commit can refer to the files.
-            owned.discard(Rejected(error=error))
-            raise
         result = commit_and_checkpoint(transaction)
-        if snapshot is None and isinstance(result, Conflict) and not must_create and not reads_table:
+        is_created_by_other = snapshot is None and isinstance(result, Conflict)
+        if is_created_by_other and mode is not CommitMode.CREATE and not reads_table:
             # Another writer created the table first. The same files may fit that table.
-            snapshot, change = Snapshot.load(store, clock=clock), None
+            snapshot, change = Snapshot.load(store, clock=run.clock), None
             verified_at_ms = None
             continue
-        if isinstance(result, Committed):
-            return result
         owned.discard(result)
-        if snapshot is None and isinstance(result, Conflict) and must_create:
+        if snapshot is None and isinstance(result, Conflict) and mode is CommitMode.CREATE:
             raise TableExistsError(
                 f"A Delta table already exists at {store.uri}.",
                 cause="Another writer created it at the same time.",
@@ -220,34 +200,25 @@ def _begin(
     snapshot: Snapshot | None,
     store: LogStore,
     *,
-    operation: str,
     operation_parameters: Mapping[str, Any],
     writer_kind: WriterKind,
-    properties: CommitProperties,
-    observer: TransactionObserver,
-    clock: Clock,
     verified_at_ms: int | None,
     isolation: IsolationLevel | None,
+    run: Run,
 ) -> Transaction:
     if snapshot is None:
-        return Transaction.create(
+        return run.create(
             store,
-            operation=operation,
+            operation=_OPERATION,
             writer_kind=writer_kind,
             operation_parameters=operation_parameters,
-            properties=properties,
-            observer=observer,
-            clock=clock,
             verified_at_ms=verified_at_ms,
         )
-    return Transaction.begin(
+    return run.begin(
         snapshot,
-        operation=operation,
+        operation=_OPERATION,
         writer_kind=writer_kind,
         operation_parameters=operation_parameters,
-        properties=properties,
-        observer=observer,
-        clock=clock,
         verified_at_ms=verified_at_ms,
         isolation=isolation,
     )
@@ -297,11 +268,9 @@ def _stage(
     )
 
 
-def _parameters(
-    mode: CommitMode, change: MetadataUpdate, predicate: Expression | None, *, must_create: bool
-) -> dict[str, Any]:
+def _parameters(mode: CommitMode, change: MetadataUpdate, predicate: Expression | None) -> dict[str, Any]:
     parameters: dict[str, Any] = {
-        "mode": "ErrorIfExists" if must_create else _MODE_NAMES[mode],
+        "mode": _MODE_NAMES[mode],
         "partitionBy": list(change.partition_columns),
     }
     if predicate is not None:

@@ -11,17 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.change_files import Change, ChangeFileWriter, records_changes
 from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.file_groups import WrittenGroup, write_groups
 from delta_core.dml.find_rows import FileMatch, FoundRows
 from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult, uses_deletion_vectors
 from delta_core.expressions.ast import Expression
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.log_store import LogStore
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 __all__ = ["DeleteResult", "delete_rows", "uses_deletion_vectors"]
 
@@ -40,11 +37,8 @@ def delete_rows(
     snapshot: Snapshot,
     predicate: Expression | str | None = None,
     *,
-    allowed_roots: Sequence[LogStore] = (),
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     target_file_size_bytes: int | None = None,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> DeleteResult:
     """Delete the rows for which a predicate is true. Rows for which it is null are kept.
 
@@ -53,11 +47,8 @@ def delete_rows(
     Args:
         snapshot: the version that the deletion is based on.
         predicate: SQL text of Spark or a tree. None deletes every row without reading a file.
-        allowed_roots: see `Scan`.
-        properties: provenance, idempotency key and limits of the commit.
         target_file_size_bytes: the size of files with copied rows; the table's size when None.
-        observer: is called at each phase of the commit.
-        clock: the source of time.
+        run: the surroundings, such as the clock and the commit properties.
 
     Cost: see `find_rows`. With deletion vectors one object is written in addition to the commit, or none when
     only whole files are removed. Without them, each file with some matching rows is read once more and its
@@ -76,20 +67,17 @@ def delete_rows(
         operation="DELETE",
         verb="delete",
         counted="deleted",
-        allowed_roots=allowed_roots,
-        properties=properties,
         target_file_size_bytes=target_file_size_bytes,
-        observer=observer,
-        clock=clock,
+        run=run,
     )
     done = statement.already_done()
     if done is not None:
         return DeleteResult(committed=done)
     resolved = resolve_predicate(predicate, snapshot.schema)
     if statement.uses_deletion_vectors:
-        result = statement.run(resolved, statement.with_deletion_vectors)
+        result = statement.execute(resolved, statement.with_deletion_vectors)
     else:
-        result = statement.run(resolved, lambda found: _rewritten(statement, resolved, found))
+        result = statement.execute(resolved, lambda found: _rewritten(statement, resolved, found))
     return DeleteResult(committed=result.committed, metrics=result.metrics)
 
 
@@ -102,7 +90,7 @@ def _rewritten(statement: RowStatement, predicate: Expression | None, found: Fou
         rows = statement.matched_rows(predicate, alone=len(matches) == len(found.matches))
         with (
             statement.file_writer() as files,
-            ChangeFileWriter(snapshot.store, plan, clock=statement.clock) as changes,
+            ChangeFileWriter(snapshot.store, plan, clock=statement.run.clock) as changes,
         ):
             for match in matches:
                 if not writes_changes:

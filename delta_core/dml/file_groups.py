@@ -13,9 +13,7 @@ from dataclasses import dataclass
 
 from delta_core.actions import AddCdcFile, AddFile
 from delta_core.dml.find_rows import FileMatch
-from delta_core.errors import CommitError
 from delta_core.storage.log_store import LogStore
-from delta_core.transaction.commit_result import Rejected
 from delta_core.transaction.owned_files import OwnedFiles
 
 _GROUP_BYTES = 16 << 20
@@ -64,7 +62,7 @@ def write_groups(
         running = [pool.submit(write, group) for group in groups]
     failed = next((error for future in running if (error := future.exception()) is not None), None)
     if failed is not None:
-        _discard(store, running, failed)
+        _delete_written(store, running)
         raise failed
     parts = [future.result() for future in running]
     return WrittenGroup(
@@ -90,11 +88,9 @@ def _groups(matches: Sequence[FileMatch], most: int) -> list[Sequence[FileMatch]
     return list(groups)
 
 
-def _discard(store: LogStore, ended: Sequence[Future[WrittenGroup]], failed: BaseException) -> None:
+def _delete_written(store: LogStore, ended: Sequence[Future[WrittenGroup]]) -> None:
     """Delete the files of the other groups. No commit was attempted that could refer to them."""
-    error = CommitError("The statement failed before its commit.", cause=str(failed))
     for future in ended:
         if future.exception() is None:
             part = future.result()
-            owned = OwnedFiles(store=store).with_data(part.written).with_changes(part.changes)
-            owned.discard(Rejected(error=error))
+            OwnedFiles(store=store).with_data(part.written).with_changes(part.changes).delete()

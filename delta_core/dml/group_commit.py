@@ -30,10 +30,11 @@ from delta_core.data.write_plan import WritePlan
 from delta_core.dml.attempts import Attempts
 from delta_core.dml.clustered_table import write_plan_of
 from delta_core.dml.input_data import ArrowData, as_table
-from delta_core.dml.metadata_update import TableDefinition, plan_metadata_update
+from delta_core.dml.metadata_update import SAME_DEFINITION, plan_metadata_update
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
 from delta_core.errors import ConfigurationError, DeltaError, StorageError
+from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.commit_time import whole_number
 from delta_core.snapshot.snapshot import Snapshot
@@ -45,13 +46,10 @@ from delta_core.transaction.commit_properties import (
     CommitProperties,
     IdempotencyKey,
     idempotency_key,
-    require_commit_properties,
 )
 from delta_core.transaction.commit_result import (
-    AlreadyApplied,
     Committed,
     Conflict,
-    Rejected,
     Unknown,
     raise_for_result,
     unknown_outcome,
@@ -111,7 +109,7 @@ class GroupCommit:
             ConfigurationError: the properties have an idempotency key, a limit is not above zero, or storage
                 options are given for an open table.
         """
-        require_commit_properties(commit_properties)
+        self._run = Run(clock=clock, commit=commit_properties)
         if commit_properties.txn is not None:
             raise ConfigurationError(
                 "The commit_properties of a GroupCommit contain an idempotency key.",
@@ -130,14 +128,12 @@ class GroupCommit:
         self._snapshot = Snapshot.load(self._store, clock=clock)
         self._snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS)
         self._max_appends, self._max_bytes = max_appends, max_bytes
-        self._properties = commit_properties
         self._compression = compression
-        self._clock = clock
         self._changed = threading.Condition()
         self._waiting: list[_Append] = []
         self._waiting_bytes = 0
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="deltaward-group-commit", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="deltaward-group-commit", daemon=True)
         self._thread.start()
 
     def __reduce__(self) -> NoReturn:
@@ -201,7 +197,7 @@ class GroupCommit:
 
     # ------------------------------------------------------------ the thread
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed or self._waiting)
@@ -234,25 +230,22 @@ class GroupCommit:
         return group
 
     def _commit(self, group: Sequence[_Append]) -> None:
-        if not 0 <= self._clock.now_ms() - self._verified_at_ms <= HANDLE_MAX_AGE_MS:
+        if not 0 <= self._run.now_ms() - self._verified_at_ms <= HANDLE_MAX_AGE_MS:
             self._refresh()
-        attempts = Attempts(properties=self._properties, clock=self._clock)
+        attempts = Attempts(run=self._run)
         for _ in attempts:
             # Plan again for each attempt: another writer may have advanced an identity column.
             plan = write_plan_of(self._snapshot)
-            pipeline = RowPipeline(plan, now_us=self._clock.now_ms() * 1000)
+            pipeline = RowPipeline(plan, now_us=self._run.now_ms() * 1000)
             group, rows = self._checked(group, pipeline)
             if rows is None:
                 return
             group, adds = self._written(group, rows, plan)
             if not group:
                 return
-            try:
-                properties = attempts.commit_properties()
-                transaction = self._staged(group, adds, pipeline.high_water_marks, properties).prepare()
-            except DeltaError as error:
-                self._owned(adds).discard(Rejected(error=error))
-                raise
+            with self._owned(adds).deleted_on_error():
+                run = attempts.next_run()
+                transaction = self._staged(group, adds, pipeline.high_water_marks, run).prepare()
             try:
                 result = commit_and_checkpoint(transaction)
             except DeltaError:
@@ -312,16 +305,11 @@ class GroupCommit:
         """The appends that are still to be committed, and all their rows. Resolves the other appends."""
         waiting = []
         for append in group:
-            recorded = already_applied(self._snapshot, append.txn)
-            if recorded is None:
+            applied = already_applied(self._snapshot, append.txn)
+            if applied is None:
                 waiting.append(append)
-                continue
-            _resolve(
-                append,
-                AlreadyApplied(
-                    version=self._snapshot.version, attempts=0, snapshot=self._snapshot, transaction=recorded
-                ),
-            )
+            else:
+                _resolve(append, applied)
         if len({append.rows.schema for append in waiting}) == 1:
             try:
                 return waiting, self._fitted(pa.concat_tables([append.rows for append in waiting]), pipeline)
@@ -341,8 +329,8 @@ class GroupCommit:
         plan_metadata_update(
             self._snapshot,
             data_schema=from_arrow(rows.schema),
-            definition=TableDefinition(),
-            now_ms=self._clock.now_ms(),
+            definition=SAME_DEFINITION,
+            now_ms=self._run.now_ms(),
             may_merge=False,
         )
         return pipeline.new_rows(rows)
@@ -361,8 +349,8 @@ class GroupCommit:
             appends, table = parts.pop()
             try:
                 adds += self._write(table, plan)
-            except StorageError as error:
-                self._owned(adds).discard(Rejected(error=error))
+            except StorageError:
+                self._owned(adds).delete()
                 raise
             except Exception as error:
                 if len(appends) == 1:
@@ -378,19 +366,15 @@ class GroupCommit:
 
     def _write(self, rows: pa.Table, plan: WritePlan) -> list[AddFile]:
         options = FileOptions(compression=choose_compression(self._compression, plan.properties))
-        return write_rows_to_files(self._store, rows, plan=plan, options=options, clock=self._clock)
+        return write_rows_to_files(self._store, rows, plan=plan, options=options, clock=self._run.clock)
 
     def _owned(self, adds: Sequence[AddFile]) -> OwnedFiles:
         return OwnedFiles(store=self._store).with_data(adds)
 
     def _staged(
-        self,
-        group: Sequence[_Append],
-        adds: Sequence[AddFile],
-        marks: Mapping[str, int],
-        properties: CommitProperties,
+        self, group: Sequence[_Append], adds: Sequence[AddFile], marks: Mapping[str, int], run: Run
     ) -> Transaction:
-        transaction = Transaction.begin(
+        transaction = run.begin(
             self._snapshot,
             operation="WRITE",
             writer_kind=WriterKind.ARROW_ROWS,
@@ -399,18 +383,16 @@ class GroupCommit:
                 "partitionBy": list(self._snapshot.partition_columns),
                 "groupedAppends": len(group),
             },
-            properties=properties,
-            clock=self._clock,
             verified_at_ms=self._verified_at_ms,
         )
         change = plan_metadata_update(
             self._snapshot,
             data_schema=self._snapshot.schema,
-            definition=TableDefinition(),
-            now_ms=self._clock.now_ms(),
+            definition=SAME_DEFINITION,
+            now_ms=run.now_ms(),
         )
         transaction.add(*change.with_high_water_marks_of(marks).actions)
-        now_ms = self._clock.now_ms()
+        now_ms = run.now_ms()
         keys = [append.txn for append in group if append.txn is not None]
         transaction.add(*(replace(key, last_updated_ms=key.last_updated_ms or now_ms) for key in keys), *adds)
         transaction.set_metrics(

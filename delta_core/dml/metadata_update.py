@@ -79,6 +79,10 @@ class TableDefinition:
     cluster_by: Sequence[str | Sequence[str]] | None = None
 
 
+SAME_DEFINITION = TableDefinition()
+"""The arguments of a write that keeps the definition of an existing table."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataUpdate:
     """The table definition after a write.

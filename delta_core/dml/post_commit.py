@@ -1,32 +1,80 @@
-"""The steps after a commit: checkpoints at an interval, the version's checksum, and log compaction.
+"""A commit and the steps after it: checkpoints at an interval, the version's checksum, and log compaction.
 
-The commit has already succeeded, so a failure here is logged and counted, but never raised.
+After the commit has succeeded, a failure of such a step is logged and counted, but never raised.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from delta_core.checkpoint.auxiliary_files import write_auxiliary_files
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.errors import InvalidTablePropertyError
+from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.observability import CHECKPOINT_FAILED_TOTAL, METRICS
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.table_properties import CHECKPOINT_INTERVAL
-from delta_core.transaction.commit_result import CommitResult, Committed
-from delta_core.transaction.transaction import Transaction
+from delta_core.transaction.commit_result import CommitResult, Committed, raise_for_result
+
+if TYPE_CHECKING:
+    from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
+    from delta_core.transaction.owned_files import OwnedFiles
+    from delta_core.transaction.transaction import Transaction
 
 _log = logging.getLogger(__name__)
 
 
-def commit_and_checkpoint(transaction: Transaction) -> CommitResult:
-    """Commit, then write a checkpoint when one is due, and the auxiliary files of the log."""
+def commit_and_checkpoint(transaction: Transaction, progress: ProgressReporter = SILENT) -> CommitResult:
+    """Commit, then write a checkpoint when one is due, and the auxiliary files of the log.
+
+    Emits `commit.before`, `commit.after` and, when a checkpoint is due, `checkpoint.before` and
+    `checkpoint.after`.
+    """
+    progress.emit("commit.before", read_version=transaction.read_version)
     result = transaction.commit()
-    if isinstance(result, Committed) and not result.already_applied and result.snapshot is not None:
-        checkpoint_if_due(result.snapshot, committed_version=result.version)
-        write_auxiliary_files(result.snapshot, committed_version=result.version, txn_id=result.txn_id)
+    version = result.version if isinstance(result, Committed) else None
+    progress.emit("commit.after", outcome=type(result).__name__, version=version)
+    if not isinstance(result, Committed) or result.already_applied or result.snapshot is None:
+        return result
+    if is_checkpoint_due(result.snapshot, result.version):
+        progress.emit("checkpoint.before", version=result.version)
+        written = checkpoint_if_due(result.snapshot, committed_version=result.version)
+        progress.emit("checkpoint.after", version=result.version, written=written)
+    write_auxiliary_files(result.snapshot, committed_version=result.version, txn_id=result.txn_id)
     return result
+
+
+def commit_or_raise(
+    transaction: Transaction,
+    progress: ProgressReporter = SILENT,
+    *,
+    owned: OwnedFiles | None = None,
+    resolver: DeletionVectorMerger | None = None,
+) -> Committed:
+    """Commit, and delete the operation's files when it is certain that no commit refers to them.
+
+    Args:
+        transaction: with all its actions.
+        progress: see `commit_and_checkpoint`.
+        owned: the files that the operation has written for this commit; None when it has written none.
+        resolver: the transaction's resolver, which may have written further files.
+
+    Raises:
+        CommitError: the commit failed. On `CommitStateUnknownError` the files are kept.
+        DeltaError: the errors of `Transaction.prepare`.
+    """
+    if owned is None:
+        return raise_for_result(commit_and_checkpoint(transaction, progress))
+    with owned.deleted_on_error():
+        transaction.prepare()
+    result = commit_and_checkpoint(transaction, progress)
+    if resolver is None:
+        owned.discard(result)
+    else:
+        resolver.discard(result, owned)
+    return raise_for_result(result)
 
 
 def checkpoint_if_due(snapshot: Snapshot, *, committed_version: int) -> bool:

@@ -21,10 +21,8 @@ from delta_core.dml.change_files import Change, ChangeFileWriter, records_change
 from delta_core.dml.clustered_table import write_plan_of
 from delta_core.dml.find_rows import FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
-from delta_core.errors import DeltaError
 from delta_core.expressions.ast import Expression
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.transaction.commit_result import Rejected
 from delta_core.transaction.owned_files import OwnedFiles
 
 
@@ -85,12 +83,9 @@ def plan_replacement(
     )
     inserts: tuple[AddCdcFile, ...] = ()
     if writes_changes:
-        try:
+        owned = OwnedFiles(store=snapshot.store).with_data(rewritten).with_changes(deletes)
+        with owned.deleted_on_error():
             inserts = write_inserts(snapshot.store, plan or table_plan, adds, clock=clock)
-        except DeltaError as error:
-            owned = OwnedFiles(store=snapshot.store).with_data(rewritten).with_changes(deletes)
-            owned.discard(Rejected(error=error))
-            raise
     return ReplacementPlan(
         removed=found.candidates.take(pa.array([match.index for match in found.matches], pa.int64())),
         rewritten=rewritten,

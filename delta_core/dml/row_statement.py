@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 from delta_core.actions import AddCdcFile, AddFile, RemoveFile
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan
 from delta_core.deletion_vectors.file_update import removed, update_deletion_vector
@@ -21,26 +20,17 @@ from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.dml.clustered_table import write_plan_of
 from delta_core.dml.find_rows import FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
-from delta_core.dml.post_commit import commit_and_checkpoint
-from delta_core.errors import DeltaError, InvalidTableError
+from delta_core.dml.post_commit import commit_or_raise
+from delta_core.errors import InvalidTableError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
-from delta_core.storage.log_store import LogStore
 from delta_core.table_features.table_properties import parse_bool
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import (
-    DEFAULT_COMMIT_PROPERTIES,
-    CommitProperties,
-    require_commit_properties,
-)
-from delta_core.transaction.commit_result import AlreadyApplied, Committed, Rejected, raise_for_result
+from delta_core.transaction.commit_result import AlreadyApplied, Committed
 from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
-from delta_core.transaction.idempotency import already_applied
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
-from delta_core.transaction.transaction import Transaction
 
 _DELETION_VECTORS_FEATURE = "deletionVectors"
 _DELETION_VECTORS_PROPERTY = "delta.enableDeletionVectors"
@@ -97,22 +87,16 @@ class RowStatement:
         operation: the operation's name in the history.
         verb: the verb for messages, such as `delete`.
         counted: the part of metric names that stands for changed rows, such as `deleted`.
-        allowed_roots: see `Scan`.
-        properties: provenance, idempotency key and limits of the commit.
         target_file_size_bytes: the size of new files; the table's size when None.
-        observer: is called at each phase of the commit.
-        clock: the source of time.
+        run: the surroundings, such as the clock and the commit properties.
     """
 
     snapshot: Snapshot
     operation: str
     verb: str
     counted: str
-    allowed_roots: Sequence[LogStore] = ()
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     target_file_size_bytes: int | None = None
-    observer: TransactionObserver = NULL_OBSERVER
-    clock: Clock = SYSTEM_CLOCK
+    run: Run = DEFAULT_RUN
 
     @property
     def plan(self) -> WritePlan:
@@ -132,7 +116,7 @@ class RowStatement:
             options=FileOptions(target_file_size_bytes=self.target_file_size_bytes),
             properties=self.plan.properties,
             keep_row_ids=True,
-            clock=self.clock,
+            clock=self.run.clock,
         )
 
     def matched_rows(
@@ -141,14 +125,14 @@ class RowStatement:
         """A reader of the files with matching rows.
 
         Args:
-            predicate: see `run`.
+            predicate: see `execute`.
             alone: whether no other thread reads such files at the same time.
             unread: see `MatchedRows`.
         """
         return MatchedRows(
             self.snapshot,
             predicate=predicate,
-            allowed_roots=self.allowed_roots,
+            allowed_roots=self.run.allowed_roots,
             unread=unread,
             use_threads=alone,
         )
@@ -163,13 +147,10 @@ class RowStatement:
             InvalidTableError: the table is append-only.
             UnsupportedTableFeatureError: the table needs an unsupported feature. No file was written.
         """
-        require_commit_properties(self.properties)
         snapshot = self.snapshot
-        applied = already_applied(snapshot, self.properties.txn)
+        applied = self.run.already_applied(snapshot)
         if applied is not None:
-            return AlreadyApplied(
-                version=snapshot.version, attempts=0, snapshot=snapshot, transaction=applied
-            )
+            return applied
         snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS, operation=f"{self.verb} rows")
         if snapshot.properties.append_only:
             raise InvalidTableError(
@@ -179,7 +160,7 @@ class RowStatement:
             )
         return None
 
-    def run(
+    def execute(
         self, predicate: Expression | None, change: Callable[[FoundRows], ChangedFiles]
     ) -> RowStatementResult:
         """Find the rows, change their files, and commit.
@@ -197,42 +178,29 @@ class RowStatement:
             DeltaError: the errors of `find_rows` and `change`.
         """
         started = monotonic()
-        found = find_rows(self.snapshot, predicate, allowed_roots=self.allowed_roots)
+        found = find_rows(self.snapshot, predicate, allowed_roots=self.run.allowed_roots)
         scanned = monotonic()
-        if not found.matches and self.properties.txn is None:
+        if not found.matches and self.run.commit.txn is None:
             times = {"scan_time_ms": _ms(scanned - started), "rewrite_time_ms": 0}
             return RowStatementResult(
                 committed=None, metrics=self._metrics(found, None) | times | _total(started)
             )
         resolver = self._resolver()
-        transaction = Transaction.begin(
+        transaction = self.run.begin(
             self.snapshot,
             operation=self.operation,
             writer_kind=WriterKind.ARROW_ROWS,
             operation_parameters={"predicate": [] if predicate is None else [to_spark_sql(predicate)]},
-            properties=self.properties,
-            observer=self.observer,
-            clock=self.clock,
             resolver=resolver,
         )
         changes = change(found)
         times = {"scan_time_ms": _ms(scanned - started), "rewrite_time_ms": _ms(monotonic() - scanned)}
         metrics = self._metrics(found, changes) | times
-        try:
+        with changes.owned.deleted_on_error():
             transaction.read_predicate(predicate).read_files(found.read_paths)
             transaction.add(*changes.removes, *changes.adds, *changes.changes).preserve_rows(True)
             transaction.set_metrics(self._history(found, changes, metrics))
-            transaction.prepare()
-        except DeltaError as error:
-            # Nothing was sent to the log yet, so no commit can refer to the files.
-            changes.owned.discard(Rejected(error=error))
-            raise
-        outcome = commit_and_checkpoint(transaction)
-        if resolver is None:
-            changes.owned.discard(outcome)
-        else:
-            resolver.discard(outcome, changes.owned)
-        committed = raise_for_result(outcome)
+        committed = commit_or_raise(transaction, owned=changes.owned, resolver=resolver)
         metrics |= self._committed_counts(committed, metrics)
         return RowStatementResult(committed=committed, metrics=metrics | _total(started))
 
@@ -245,7 +213,7 @@ class RowStatement:
         copied_rows: int,
     ) -> ChangedFiles:
         """The actions that replace all matching files by the written files."""
-        now_ms = self.clock.now_ms()
+        now_ms = self.run.now_ms()
         return ChangedFiles(
             removes=tuple(removed(match.file, deletion_timestamp_ms=now_ms) for match in found.matches),
             adds=tuple(written),
@@ -264,20 +232,21 @@ class RowStatement:
         deletion vectors, or none when only whole files are removed.
         """
         owned = self._owned(written, changes)
-        now_ms = self.clock.now_ms()
+        now_ms = self.run.now_ms()
         partial = [
             (match, match.rows) for match in found.matches if not match.is_whole and match.rows is not None
         ]
         whole = [match for match in found.matches if match.is_whole]
         removes = [removed(match.file, deletion_timestamp_ms=now_ms) for match in whole]
         adds = []
-        try:
+        with owned.deleted_on_error():
             dvs = write_deletion_vectors(
                 self.snapshot.store,
                 (rows.positions for _, rows in partial),
                 properties=self.snapshot.properties,
             )
-            owned = owned.with_deletion_vectors(dvs.descriptors)
+        owned = owned.with_deletion_vectors(dvs.descriptors)
+        with owned.deleted_on_error():
             for (match, rows), dv in zip(partial, dvs.descriptors, strict=True):
                 update = update_deletion_vector(
                     match.file, dv, deletion_timestamp_ms=now_ms, num_records=rows.num_records
@@ -285,9 +254,6 @@ class RowStatement:
                 removes.append(update.remove)
                 if update.add is not None:
                     adds.append(update.add)
-        except DeltaError as error:
-            owned.discard(Rejected(error=error))
-            raise
         return ChangedFiles(
             removes=tuple(removes),
             adds=(*adds, *written),
@@ -304,8 +270,8 @@ class RowStatement:
         return DeletionVectorMerger(
             self.snapshot.store,
             properties=self.snapshot.properties,
-            access=DataAccess(allowed_roots=tuple(self.allowed_roots), clock=self.clock),
-            clock=self.clock,
+            access=self.run.access,
+            clock=self.run.clock,
         )
 
     def _committed_counts(self, committed: Committed, metrics: Mapping[str, int]) -> dict[str, int]:

@@ -20,12 +20,14 @@ from delta_core.dml.definition import domains as of_domains
 from delta_core.dml.definition import features as of_features
 from delta_core.dml.definition import identity as of_identity
 from delta_core.dml.definition import properties as of_properties
-from delta_core.dml.definition.change import applied_before
 from delta_core.dml.write import TableHandle
 from delta_core.errors import ConfigurationError
+from delta_core.execution.executor import Executor
+from delta_core.run import Run
 from delta_core.schema.column_changes import Position
 from delta_core.schema.schema_arguments import FieldLike, TypeLike, coerce_fields, coerce_type
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
 from delta_core.table_features.enablement import property_strings
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
@@ -39,7 +41,11 @@ class TableAlterer:
     """
 
     def __init__(
-        self, table: TableHandle, *, assign_row_ids: Callable[[CommitProperties], object] | None = None
+        self,
+        table: TableHandle,
+        *,
+        assign_row_ids: Callable[[CommitProperties], object] | None = None,
+        allowed_roots: Sequence[LogStore] = (),
     ) -> None:
         """Prepare; no request.
 
@@ -47,9 +53,11 @@ class TableAlterer:
             table: the handle.
             assign_row_ids: assigns row ids to rows without ids, in separate commits. Without it row
                 tracking can be enabled only on tables whose rows all have ids.
+            allowed_roots: as in `Scan`.
         """
         self._table = table
         self._number_rows = assign_row_ids
+        self._allowed_roots = tuple(allowed_roots)
 
     def __reduce__(self) -> NoReturn:
         """Raises ConfigurationError, which states what to pass instead."""
@@ -85,7 +93,7 @@ class TableAlterer:
                 coerce_fields(columns),
                 parent=column_path(parent),
                 position=None if position is None else require_position(position),
-                properties=commit_properties,
+                run=self._run(commit_properties),
             )
         )
 
@@ -99,7 +107,7 @@ class TableAlterer:
         """Rename a column. The table needs column mapping. A nested column is given by its path."""
         path, name = column_path(column), require_string(name, what="name of a column")
         return self._adopt(
-            of_columns.rename_column(self._current(), path, name, properties=commit_properties)
+            of_columns.rename_column(self._current(), path, name, run=self._run(commit_properties))
         )
 
     def drop_columns(
@@ -110,7 +118,7 @@ class TableAlterer:
     ) -> Committed:
         """Drop columns, each given by a name or path. The table needs column mapping."""
         paths = column_paths(columns)
-        return self._adopt(of_columns.drop_columns(self._current(), paths, properties=commit_properties))
+        return self._adopt(of_columns.drop_columns(self._current(), paths, run=self._run(commit_properties)))
 
     def move_column(
         self,
@@ -122,7 +130,7 @@ class TableAlterer:
         """Move a column within its struct: `First()`, or `After(column)`."""
         path, position = column_path(column), require_position(position)
         return self._adopt(
-            of_columns.move_column(self._current(), path, position, properties=commit_properties)
+            of_columns.move_column(self._current(), path, position, run=self._run(commit_properties))
         )
 
     def set_comment(
@@ -136,7 +144,7 @@ class TableAlterer:
         path = column_path(column)
         comment = None if comment is None else require_string(comment, what="comment")
         return self._adopt(
-            of_columns.set_comment(self._current(), path, comment, properties=commit_properties)
+            of_columns.set_comment(self._current(), path, comment, run=self._run(commit_properties))
         )
 
     def drop_not_null(
@@ -144,7 +152,7 @@ class TableAlterer:
     ) -> Committed:
         """Allow nulls in a column. A nested column is given by its path."""
         return self._adopt(
-            of_columns.drop_not_null(self._current(), column_path(column), properties=commit_properties)
+            of_columns.drop_not_null(self._current(), column_path(column), run=self._run(commit_properties))
         )
 
     def set_not_null(
@@ -152,7 +160,7 @@ class TableAlterer:
     ) -> Committed:
         """Make a column NOT NULL. The existing rows are checked first."""
         return self._adopt(
-            of_columns.set_not_null(self._current(), column_path(column), properties=commit_properties)
+            of_columns.set_not_null(self._current(), column_path(column), run=self._run(commit_properties))
         )
 
     def change_type(
@@ -165,7 +173,7 @@ class TableAlterer:
         """Widen a column's type. The table property `delta.enableTypeWidening` must be true."""
         return self._adopt(
             of_columns.change_type(
-                self._current(), column_path(column), coerce_type(data_type), properties=commit_properties
+                self._current(), column_path(column), coerce_type(data_type), run=self._run(commit_properties)
             )
         )
 
@@ -178,14 +186,16 @@ class TableAlterer:
     ) -> Committed:
         """Set the default of a column, as SQL text, for later rows that lack the column."""
         path, text = column_path(column), require_string(default, what="default")
-        return self._adopt(of_columns.set_default(self._current(), path, text, properties=commit_properties))
+        return self._adopt(
+            of_columns.set_default(self._current(), path, text, run=self._run(commit_properties))
+        )
 
     def drop_default(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Remove the default of a column."""
         return self._adopt(
-            of_columns.drop_default(self._current(), column_path(column), properties=commit_properties)
+            of_columns.drop_default(self._current(), column_path(column), run=self._run(commit_properties))
         )
 
     def sync_identity(
@@ -193,7 +203,7 @@ class TableAlterer:
     ) -> Committed:
         """Raise an identity column's high-water mark past explicitly inserted values. Reads the column."""
         name = require_string(column, what="identity column")
-        return self._adopt(of_identity.sync_identity(self._current(), name, properties=commit_properties))
+        return self._adopt(of_identity.sync_identity(self._current(), name, run=self._run(commit_properties)))
 
     def set_properties(
         self,
@@ -207,15 +217,12 @@ class TableAlterer:
         """
         properties = property_strings(properties)
         snapshot = self._current()
+        run = self._run(commit_properties)
         enables_row_tracking = of_properties.turns_row_tracking_on(snapshot, properties)
-        if (
-            enables_row_tracking
-            and self._number_rows is not None
-            and applied_before(snapshot, properties=commit_properties) is None
-        ):
+        if enables_row_tracking and self._number_rows is not None and run.already_applied(snapshot) is None:
             self._number_rows(commit_properties)
             snapshot = self._current()
-        return self._adopt(of_properties.set_properties(snapshot, properties, properties=commit_properties))
+        return self._adopt(of_properties.set_properties(snapshot, properties, run=run))
 
     def unset_properties(
         self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
@@ -223,7 +230,7 @@ class TableAlterer:
         """Reset table properties to their defaults. A single string is one key."""
         names = strings(keys, what="key of a property")
         return self._adopt(
-            of_properties.unset_properties(self._current(), names, properties=commit_properties)
+            of_properties.unset_properties(self._current(), names, run=self._run(commit_properties))
         )
 
     def set_name(
@@ -232,7 +239,7 @@ class TableAlterer:
         """Set the name of the table."""
         name = require_string(name, what="name of a table")
         return self._adopt(
-            of_properties.set_description(self._current(), name=name, properties=commit_properties)
+            of_properties.set_description(self._current(), name=name, run=self._run(commit_properties))
         )
 
     def set_description(
@@ -242,7 +249,7 @@ class TableAlterer:
         description = require_string(description, what="description of a table")
         return self._adopt(
             of_properties.set_description(
-                self._current(), description=description, properties=commit_properties
+                self._current(), description=description, run=self._run(commit_properties)
             )
         )
 
@@ -263,7 +270,7 @@ class TableAlterer:
         name = require_string(key, what="name of a constraint")
         expression = require_string(value, what="condition of a constraint")
         return self._adopt(
-            of_constraints.add_constraint(self._current(), name, expression, properties=commit_properties)
+            of_constraints.add_constraint(self._current(), name, expression, run=self._run(commit_properties))
         )
 
     def drop_constraint(
@@ -272,7 +279,7 @@ class TableAlterer:
         """Drop a CHECK constraint."""
         name = require_string(name, what="name of a constraint")
         return self._adopt(
-            of_constraints.drop_constraint(self._current(), name, properties=commit_properties)
+            of_constraints.drop_constraint(self._current(), name, run=self._run(commit_properties))
         )
 
     def add_feature(
@@ -280,7 +287,7 @@ class TableAlterer:
     ) -> Committed:
         """Add a feature such as `vacuumProtocolCheck` to the protocol, without enabling anything."""
         name = require_string(name, what="name of a feature")
-        return self._adopt(of_features.add_feature(self._current(), name, properties=commit_properties))
+        return self._adopt(of_features.add_feature(self._current(), name, run=self._run(commit_properties)))
 
     def cluster_by(
         self,
@@ -294,7 +301,7 @@ class TableAlterer:
         former columns.
         """
         paths = None if columns is None else column_paths(columns)
-        return self._adopt(of_clustering.cluster_by(self._current(), paths, properties=commit_properties))
+        return self._adopt(of_clustering.cluster_by(self._current(), paths, run=self._run(commit_properties)))
 
     def set_domain_metadata(
         self,
@@ -308,7 +315,7 @@ class TableAlterer:
         configuration = require_string(configuration, what="configuration of a domain")
         return self._adopt(
             of_domains.set_domain_metadata(
-                self._current(), domain, configuration, properties=commit_properties
+                self._current(), domain, configuration, run=self._run(commit_properties)
             )
         )
 
@@ -318,12 +325,20 @@ class TableAlterer:
         """Remove a user-defined metadata domain."""
         domain = require_string(domain, what="metadata domain")
         return self._adopt(
-            of_domains.remove_domain_metadata(self._current(), domain, properties=commit_properties)
+            of_domains.remove_domain_metadata(self._current(), domain, run=self._run(commit_properties))
         )
 
     def _current(self) -> Snapshot:
         self._table.update_incremental()
         return self._table.snapshot
+
+    def _run(self, commit_properties: CommitProperties, executor: Executor | None = None) -> Run:
+        return Run(
+            clock=self._table.snapshot.clock,
+            executor=executor,
+            commit=commit_properties,
+            allowed_roots=self._allowed_roots,
+        )
 
     def _adopt(self, committed: Committed) -> Committed:
         if committed.snapshot is not None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_batch import RowBatch
 from delta_core.data.row_pipeline import RowPipeline
 from delta_core.dml.assignments import Assignments, Updates
@@ -24,10 +23,8 @@ from delta_core.dml.find_rows import FileMatch, FoundRows
 from delta_core.dml.matched_rows import Mask, MatchedRows, rows_where, with_rows
 from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult
 from delta_core.expressions.ast import Expression
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.log_store import LogStore
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +43,8 @@ def update_rows(
     predicate: Expression | str | None = None,
     *,
     new_values: Updates | None = None,
-    allowed_roots: Sequence[LogStore] = (),
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     target_file_size_bytes: int | None = None,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> UpdateResult:
     """Assign values to columns of the rows for which a predicate is true. Other rows are not changed.
 
@@ -65,11 +59,8 @@ def update_rows(
             that is not a string.
         predicate: SQL text of Spark or a tree; None stands for every row.
         new_values: Python values by column.
-        allowed_roots: see `Scan`.
-        properties: provenance, idempotency key and limits of the commit.
         target_file_size_bytes: the size of new files; the table's size when None.
-        observer: is called at each phase of the commit.
-        clock: the source of time.
+        run: the surroundings, such as the clock and the commit properties.
 
     Cost: see `find_rows`. Then all columns of each file with matching rows are read once more. If the table
     enables deletion vectors, the updated rows are written, and one more object unless only whole files are
@@ -93,16 +84,13 @@ def update_rows(
         operation="UPDATE",
         verb="update",
         counted="updated",
-        allowed_roots=allowed_roots,
-        properties=properties,
         target_file_size_bytes=target_file_size_bytes,
-        observer=observer,
-        clock=clock,
+        run=run,
     )
     done = statement.already_done()
     if done is not None:
         return UpdateResult(committed=done)
-    now_us = clock.now_ms() * 1000
+    now_us = run.now_ms() * 1000
     assignments = Assignments(updates, new_values, plan=statement.plan, now_us=now_us)
     pipeline = RowPipeline(statement.plan, now_us=now_us)
     resolved = resolve_predicate(predicate, snapshot.schema)
@@ -110,7 +98,7 @@ def update_rows(
     def change(found: FoundRows) -> ChangedFiles:
         return _changed(statement, resolved, found, assignments, pipeline)
 
-    result = statement.run(resolved, change)
+    result = statement.execute(resolved, change)
     return UpdateResult(committed=result.committed, metrics=result.metrics)
 
 
@@ -133,7 +121,7 @@ def _changed(
         updated_rows = 0
         with (
             statement.file_writer() as files,
-            ChangeFileWriter(snapshot.store, plan, clock=statement.clock) as changes,
+            ChangeFileWriter(snapshot.store, plan, clock=statement.run.clock) as changes,
         ):
             for match in matches:
                 for batch, matching in _batches(rows, match, copies=copies):

@@ -26,6 +26,7 @@ from delta_core.errors import (
     TableExistsError,
     TableNotFoundError,
 )
+from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.argument_parsing import name_list
 from delta_core.snapshot.snapshot import Snapshot
@@ -151,16 +152,14 @@ def write_deltalake(
         ConfigurationError: the arguments contradict each other.
     """
     _check_arguments(mode, schema_mode, predicate, partition_overwrite_mode)
-    properties = _with_key(commit_properties, txn)
+    run = Run(clock=clock, observer=observer, commit=_with_key(commit_properties, txn))
     handle, store, snapshot, verified_at_ms = _open(table_or_uri, mode, storage_options, clock)
     if snapshot is not None:
         if mode == "ignore":
             return None
-        recorded = already_applied(snapshot, properties.txn)
-        if recorded is not None:
-            return AlreadyApplied(
-                version=snapshot.version, attempts=0, snapshot=snapshot, transaction=recorded
-            )
+        applied = run.already_applied(snapshot)
+        if applied is not None:
+            return applied
         if mode == "error":
             raise TableExistsError(
                 f"A Delta table already exists at {store.uri}.",
@@ -191,13 +190,11 @@ def write_deltalake(
             max_rows_per_file=max_rows_per_file,
             compression=compression,
         ),
-        properties=properties,
-        observer=observer,
-        clock=clock,
+        run=run,
         may_be_behind=handle is not None and mode == "append",
     )
     try:
-        committed = write.run(snapshot, verified_at_ms)
+        committed = write.commit(snapshot, verified_at_ms)
     except TableExistsError:
         if mode == "ignore":
             return None
@@ -222,18 +219,16 @@ class _Write:
     definition: TableDefinition
     predicate: str | None
     options: FileOptions
-    properties: CommitProperties
-    observer: TransactionObserver
-    clock: Clock
+    run: Run
     may_be_behind: bool
 
-    def run(self, snapshot: Snapshot | None, verified_at_ms: int) -> Committed:
+    def commit(self, snapshot: Snapshot | None, verified_at_ms: int) -> Committed:
         """Write and commit. Try again when another writer only advanced identity columns.
 
         The rows are then written again with new identity values. A stream can be read only once, so its
         conflict is raised, like every other conflict.
         """
-        attempts = Attempts(properties=self.properties, clock=self.clock)
+        attempts = Attempts(run=self.run)
         for attempt in attempts:
             try:
                 change = self._planned(snapshot)
@@ -252,9 +247,7 @@ class _Write:
                 require_partitioned(change.partition_columns)
             written = self._written(change)
             try:
-                return self._committed(
-                    snapshot, verified_at_ms, change, written, attempts.commit_properties()
-                )
+                return self._committed(snapshot, verified_at_ms, change, written, attempts.next_run())
             except MetadataChangedError as error:
                 if snapshot is None or not isinstance(self.rows, pa.Table):
                     raise
@@ -269,19 +262,14 @@ class _Write:
         raise AssertionError("the last attempt returns or raises")
 
     def _applied(self, snapshot: Snapshot, attempts: int) -> AlreadyApplied | None:
-        recorded = already_applied(snapshot, self.properties.txn)
-        if recorded is None:
-            return None
-        return AlreadyApplied(
-            version=snapshot.version, attempts=attempts, snapshot=snapshot, transaction=recorded
-        )
+        return already_applied(snapshot, self.run.commit.txn, attempts=attempts)
 
     def _planned(self, snapshot: Snapshot | None) -> MetadataUpdate:
         return plan_metadata_update(
             snapshot,
             data_schema=from_arrow(self.rows.schema),
             definition=self.definition,
-            now_ms=self.clock.now_ms(),
+            now_ms=self.run.now_ms(),
         )
 
     def _written(self, change: MetadataUpdate) -> WrittenRows:
@@ -291,7 +279,7 @@ class _Write:
             self.rows,
             predicate=resolve_predicate(self.predicate, change.schema),
             options=self.options,
-            clock=self.clock,
+            clock=self.run.clock,
         )
 
     def _committed(
@@ -300,9 +288,8 @@ class _Write:
         verified_at_ms: int,
         change: MetadataUpdate,
         written: WrittenRows,
-        properties: CommitProperties,
+        run: Run,
     ) -> Committed:
-        definition = self.definition
         return commit_new_files(
             snapshot,
             self.store,
@@ -311,19 +298,11 @@ class _Write:
             adds=written.adds,
             schema=from_arrow(self.rows.schema),
             predicate=self.predicate,
-            merge_schema=definition.merge_schema,
-            overwrite_schema=definition.overwrite_schema,
-            partition_by=definition.partition_by,
-            configuration=definition.configuration,
-            name=definition.name,
-            description=definition.description,
-            must_create=self.mode in ("error", "ignore"),
-            properties=properties,
+            definition=self.definition,
             target_file_size_bytes=self.options.target_file_size_bytes,
-            observer=self.observer,
-            clock=self.clock,
             verified_at_ms=verified_at_ms,
             change=change.with_high_water_marks_of(written.high_water_marks),
+            run=run,
         )
 
 
@@ -375,7 +354,9 @@ def _latest(store: LogStore, clock: Clock) -> Snapshot | None:
 
 
 def _commit_mode(mode: WriteMode, predicate: str | None, *, replaces_partitions: bool) -> CommitMode:
-    if mode != "overwrite":
+    if mode in ("error", "ignore"):
+        return CommitMode.CREATE
+    if mode == "append":
         return CommitMode.APPEND
     if replaces_partitions:
         return CommitMode.REPLACE_PARTITIONS

@@ -11,7 +11,7 @@ from delta_core.jobs.context import delivery_action, idempotency_action
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.applied_commit import AppliedCommit
 from delta_core.transaction.find_applied_commit import find_applied_commit
-from delta_core.transaction.idempotency import already_applied, superseded
+from delta_core.transaction.idempotency import already_applied
 
 if TYPE_CHECKING:
     from delta_core.jobs.context import JobContext
@@ -26,9 +26,12 @@ def applied_action(spec: JobSpec, snapshot: Snapshot | None, context: JobContext
     """
     if snapshot is None:
         return None
-    return already_applied(snapshot, idempotency_action(spec, clock=context.clock)) or superseded(
-        snapshot, delivery_action(spec, clock=context.clock)
+    applied = already_applied(
+        snapshot,
+        idempotency_action(spec, clock=context.clock),
+        delivery=delivery_action(spec, clock=context.clock),
     )
+    return None if applied is None else applied.transaction
 
 
 def add_applied_by(result: JobResult, spec: JobSpec, context: JobContext) -> JobResult:

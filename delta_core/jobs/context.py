@@ -17,6 +17,7 @@ from delta_core.execution.progress import NullProgress, ProgressSink
 from delta_core.execution.reporter import ProgressReporter
 from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.lease import DEFAULT_TTL_SECONDS, Lease
@@ -60,6 +61,11 @@ class JobContext:
     def reporter(self) -> ProgressReporter:
         """The reporter that emits this job's events."""
         return ProgressReporter(sink=self.progress, job_id=self.job_id, clock=self.clock)
+
+    @property
+    def run(self) -> Run:
+        """The surroundings of the job's operations, without the commit properties and allowed roots."""
+        return Run(clock=self.clock, executor=self.executor, progress=self.reporter, observer=self.observer)
 
     def with_table(self, spec: JobSpec, *, required: bool = True) -> JobContext:
         """The context with the newest snapshot of the job's table.

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from delta_core.boundary import public_class
 from delta_core.dml.arguments import require_string
 from delta_core.dml.table_alterer import TableAlterer
-from delta_core.dml.write import TableHandle
 from delta_core.execution.executor import Executor
 from delta_core.maintenance.feature_drop.apply import drop_feature
-from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
 
@@ -18,17 +14,6 @@ from delta_core.transaction.commit_result import Committed
 @public_class
 class FeatureAlterer(TableAlterer):
     """Changes to the table definition, and the removal of table features."""
-
-    def __init__(
-        self,
-        table: TableHandle,
-        *,
-        assign_row_ids: Callable[[CommitProperties], object] | None = None,
-        allowed_roots: Sequence[LogStore] = (),
-    ) -> None:
-        """Store the arguments; no request. `allowed_roots` as in `Scan`, the others as in `TableAlterer`."""
-        super().__init__(table, assign_row_ids=assign_row_ids)
-        self._allowed_roots = allowed_roots
 
     def drop_feature(
         self,
@@ -66,8 +51,6 @@ class FeatureAlterer(TableAlterer):
                 self._current(),
                 name,
                 truncate_history=truncate_history,
-                allowed_roots=self._allowed_roots,
-                properties=commit_properties,
-                executor=executor,
+                run=self._run(commit_properties, executor),
             )
         )

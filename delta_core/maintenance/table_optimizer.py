@@ -9,26 +9,20 @@ from delta_core.boundary import public_class, refuse_pickle
 from delta_core.dml.write import TableHandle
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
+from delta_core.maintenance.apply_rewrite import RewritePlan, apply_rewrite
 from delta_core.maintenance.backfill.apply import (
     FILES_PER_COMMIT,
     BackfillResult,
     assign_row_ids,
     enable_row_tracking,
 )
-from delta_core.maintenance.clustering import (
-    ClusteringPlan,
-    ZOrderPlan,
-    apply_clustering,
-    apply_z_order,
-    plan_clustering,
-    plan_z_order,
-)
-from delta_core.maintenance.compaction.apply import apply_compaction
+from delta_core.maintenance.clustering import ClusteringPlan, ZOrderPlan, plan_clustering, plan_z_order
 from delta_core.maintenance.compaction.plan import CompactionPlan, plan_compaction
-from delta_core.maintenance.purge.apply import apply_purge
 from delta_core.maintenance.purge.plan import PurgePlan, plan_purge
+from delta_core.run import Run
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_result import Committed
 
 
 @public_class
@@ -45,7 +39,7 @@ class TableOptimizer:
                 the clone. Nothing is deleted there.
         """
         self._table = table
-        self._allowed_roots = allowed_roots
+        self._allowed_roots = tuple(allowed_roots)
 
     def __reduce__(self) -> NoReturn:
         """Raises ConfigurationError: the object cannot be pickled."""
@@ -97,17 +91,7 @@ class TableOptimizer:
         plan = self.plan(
             predicate, target_size_bytes=target_size_bytes, min_file_size_bytes=min_file_size_bytes
         )
-        result = apply_compaction(
-            self._table.snapshot,
-            plan,
-            allowed_roots=self._allowed_roots,
-            executor=executor,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
-        )
-        if result.committed is not None and result.committed.snapshot is not None:
-            self._table.adopt(result.committed.snapshot)
-        return result.metrics
+        return self._rewrite(plan, self._run(commit_properties, executor))
 
     def plan_purge(
         self, predicate: Expression | str | None = None, *, target_size_bytes: int | None = None
@@ -143,17 +127,7 @@ class TableOptimizer:
                 rows of it.
         """
         plan = self.plan_purge(predicate, target_size_bytes=target_size_bytes)
-        result = apply_purge(
-            self._table.snapshot,
-            plan,
-            allowed_roots=self._allowed_roots,
-            executor=executor,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
-        )
-        if result.committed is not None and result.committed.snapshot is not None:
-            self._table.adopt(result.committed.snapshot)
-        return result.metrics
+        return self._rewrite(plan, self._run(commit_properties, executor))
 
     def enable_row_tracking(
         self,
@@ -177,14 +151,9 @@ class TableOptimizer:
         """
         self._table.update_incremental()
         result = enable_row_tracking(
-            self._table.snapshot,
-            files_per_commit=files_per_commit,
-            allowed_roots=self._allowed_roots,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
+            self._table.snapshot, files_per_commit=files_per_commit, run=self._run(commit_properties)
         )
-        if result.committed is not None and result.committed.snapshot is not None:
-            self._table.adopt(result.committed.snapshot)
+        self._adopt(result.committed)
         return result
 
     def assign_row_ids(
@@ -192,12 +161,7 @@ class TableOptimizer:
     ) -> BackfillResult:
         """Assign a row id to every row, without enabling row tracking; see `enable_row_tracking`."""
         self._table.update_incremental()
-        return assign_row_ids(
-            self._table.snapshot,
-            allowed_roots=self._allowed_roots,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
-        )
+        return assign_row_ids(self._table.snapshot, run=self._run(commit_properties))
 
     def plan_z_order(
         self,
@@ -243,7 +207,7 @@ class TableOptimizer:
             min_new_fraction: a partition is not rewritten while a smaller fraction of its bytes is unsorted.
             full: rewrite sorted partitions too.
             memory_limit_bytes: limit for rows in memory. Larger partitions are sorted on disk. See
-                `apply_z_order`.
+                `apply_rewrite`.
             executor: runs the rewriting tasks; threads of this process when None.
             commit_properties: provenance, idempotency key and limits of the commit.
 
@@ -261,18 +225,7 @@ class TableOptimizer:
             min_new_fraction=min_new_fraction,
             full=full,
         )
-        result = apply_z_order(
-            self._table.snapshot,
-            plan,
-            allowed_roots=self._allowed_roots,
-            memory_limit_bytes=memory_limit_bytes,
-            executor=executor,
-            properties=commit_properties,
-            clock=self._table.snapshot.clock,
-        )
-        if result.committed is not None and result.committed.snapshot is not None:
-            self._table.adopt(result.committed.snapshot)
-        return result.metrics
+        return self._rewrite(plan, self._run(commit_properties, executor), memory_limit_bytes)
 
     def plan_cluster(
         self,
@@ -311,7 +264,7 @@ class TableOptimizer:
                 unclustered.
             full: also rewrite files that other engines clustered, or that were clustered by other columns.
             memory_limit_bytes: limit for rows in memory. Larger cubes are sorted on disk. See
-                `apply_z_order`.
+                `apply_rewrite`.
             executor: runs the rewriting tasks; threads of this process when None.
             commit_properties: provenance, idempotency key and limits of the commit.
 
@@ -325,15 +278,23 @@ class TableOptimizer:
         plan = self.plan_cluster(
             target_size_bytes=target_size_bytes, min_new_fraction=min_new_fraction, full=full
         )
-        result = apply_clustering(
-            self._table.snapshot,
-            plan,
-            allowed_roots=self._allowed_roots,
-            memory_limit_bytes=memory_limit_bytes,
-            executor=executor,
-            properties=commit_properties,
+        return self._rewrite(plan, self._run(commit_properties, executor), memory_limit_bytes)
+
+    def _run(self, commit_properties: CommitProperties, executor: Executor | None = None) -> Run:
+        return Run(
             clock=self._table.snapshot.clock,
+            executor=executor,
+            commit=commit_properties,
+            allowed_roots=self._allowed_roots,
         )
-        if result.committed is not None and result.committed.snapshot is not None:
-            self._table.adopt(result.committed.snapshot)
+
+    def _rewrite(
+        self, plan: RewritePlan, run: Run, memory_limit_bytes: int | None = None
+    ) -> Mapping[str, Any]:
+        result = apply_rewrite(self._table.snapshot, plan, memory_limit_bytes=memory_limit_bytes, run=run)
+        self._adopt(result.committed)
         return result.metrics
+
+    def _adopt(self, committed: Committed | None) -> None:
+        if committed is not None and committed.snapshot is not None:
+            self._table.adopt(committed.snapshot)

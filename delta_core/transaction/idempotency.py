@@ -6,30 +6,34 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from delta_core.actions.set_transaction import SetTransaction
+from delta_core.transaction.commit_result import AlreadyApplied
 
 if TYPE_CHECKING:
     from delta_core.snapshot.snapshot import Snapshot
 
 
-def already_applied(snapshot: Snapshot, key: SetTransaction | None) -> SetTransaction | None:
-    """The table's `txn` action that covers the key, or None when the work is still to be done.
+def already_applied(
+    snapshot: Snapshot,
+    key: SetTransaction | None,
+    *,
+    delivery: SetTransaction | None = None,
+    attempts: int = 0,
+    txn_id: str = "",
+) -> AlreadyApplied | None:
+    """The result of a commit whose work the table already has, or None when it is still to be done.
 
-    A key is covered when the table has its application id at the same version or a later one. Reads no
-    file actions.
+    A key is covered when the table has its application id at the same version or a later one. A delivery is
+    outdated when the table has its application id at a later version: a delivery does not supersede itself,
+    because it may be applied again under another idempotency key. Reads no file actions.
     """
-    if key is None:
-        return None
-    recorded = snapshot.transactions.get(key.app_id)
-    return recorded if recorded is not None and recorded.version >= key.version else None
-
-
-def superseded(snapshot: Snapshot, delivery: SetTransaction | None) -> SetTransaction | None:
-    """The table's `txn` action of a later delivery than this one, or None when this one is not outdated.
-
-    A delivery does not supersede itself: it may be applied again under another idempotency key.
-    """
-    recorded = None if delivery is None else snapshot.transactions.get(delivery.app_id)
-    return None if recorded is None or delivery is None or recorded.version <= delivery.version else recorded
+    recorded = None if key is None else snapshot.transactions.get(key.app_id)
+    if recorded is None or key is None or recorded.version < key.version:
+        recorded = None if delivery is None else snapshot.transactions.get(delivery.app_id)
+        if recorded is None or delivery is None or recorded.version <= delivery.version:
+            return None
+    return AlreadyApplied(
+        version=snapshot.version, attempts=attempts, txn_id=txn_id, snapshot=snapshot, transaction=recorded
+    )
 
 
 def covering(transactions: Iterable[SetTransaction], key: SetTransaction | None) -> SetTransaction | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Self
 from urllib.parse import unquote
@@ -64,22 +65,44 @@ class OwnedFiles:
         """These files plus deletion vector files that the operation has written. Several may share a file."""
         return replace(self, dvs=(*self.dvs, *dvs))
 
+    @contextmanager
+    def deleted_on_error(self, kind: type[BaseException] = DeltaError) -> Iterator[None]:
+        """Delete the files when the block raises an error of a kind. In it, nothing may be sent to the log.
+
+        Errors of the deletion are handled as in `delete`.
+        """
+        try:
+            yield
+        except kind:
+            self.delete()
+            raise
+
+    def delete(self) -> int:
+        """Delete the files of an operation that has sent nothing to the log, so that no commit names them.
+
+        A file that cannot be deleted remains as an orphan file for vacuum. That is logged and raises no
+        error. One request for each file.
+
+        Returns:
+            The number of deleted files.
+        """
+        return self._delete(self._store_paths())
+
     def discard(self, result: CommitResult) -> int:
         """Delete the files when the result proves that no commit refers to them.
 
         After `Committed`, `AlreadyApplied` and `Unknown`, and where an object in the log names the files,
-        nothing is deleted. A file that cannot be deleted remains as an orphan file for vacuum. That is logged
-        and raises no error. One request for each file.
+        nothing is deleted. Errors are handled as in `delete`.
 
         Args:
-            result: the outcome of the commit. An error before anything was sent to the log is a `Rejected`.
+            result: the outcome of the commit.
 
         Returns:
             The number of deleted files.
         """
         if not may_discard_files(result):
             return 0
-        return self._delete(self._store_paths())
+        return self.delete()
 
     def discard_deletion_vectors_not_in(self, actions: Iterable[Action]) -> int:
         """Delete the deletion vector files that a committed transaction does not refer to.

@@ -28,7 +28,7 @@ from delta_core.transaction.conflict_resolver import ConflictResolver
 from delta_core.transaction.final_actions import definition_after, final_actions, require_files
 from delta_core.transaction.footprint import footprint_of
 from delta_core.transaction.iceberg_rules import check_iceberg_rules
-from delta_core.transaction.idempotency import already_applied, covering, superseded, superseding
+from delta_core.transaction.idempotency import already_applied, covering, superseding
 from delta_core.transaction.in_commit_time import has_in_commit_times, in_commit_time
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.log_tail_guard import LogTailGuard
@@ -285,17 +285,11 @@ class Transaction:
             raise CommitError("The transaction was already committed.", fix="Begin another transaction.")
         self._finished = True
         if self.snapshot is not None:
-            recorded = already_applied(self.snapshot, self.properties.txn) or superseded(
-                self.snapshot, self.properties.delivery
+            applied = already_applied(
+                self.snapshot, self.properties.txn, delivery=self.properties.delivery, txn_id=self.txn_id
             )
-            if recorded is not None:
-                return AlreadyApplied(
-                    version=self.snapshot.version,
-                    attempts=0,
-                    txn_id=self.txn_id,
-                    snapshot=self.snapshot,
-                    transaction=recorded,
-                )
+            if applied is not None:
+                return applied
         self.prepare()
         staged, self._prepared = self._prepared, None
         assert staged is not None

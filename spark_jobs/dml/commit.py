@@ -10,20 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.actions import Action, AddFile
-from delta_core.clock import Clock
 from delta_core.dml.commit_files import REMOVED_COLUMNS
-from delta_core.dml.post_commit import commit_and_checkpoint
-from delta_core.errors import DeltaError
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.expressions.ast import TRUE, Expression
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.uri import resolve_data_path
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import CommitProperties
-from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import add_actions, num_records, remove_actions
-from delta_core.transaction.observer import TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
-from delta_core.transaction.transaction import Transaction
 
 OPERATION = "MERGE"
 
@@ -53,10 +49,8 @@ def commit_change(
     *,
     parameters: Mapping[str, Any],
     metrics: Mapping[str, Any],
-    properties: CommitProperties,
-    observer: TransactionObserver,
-    clock: Clock,
     verified_at_ms: int,
+    run: Run,
 ) -> Committed:
     """Commit, or delete the written files and raise. The files are kept when the commit's state is unknown.
 
@@ -65,33 +59,22 @@ def commit_change(
         CommitStateUnknownError: a commit may refer to the files.
     """
     owned = OwnedFiles(store=snapshot.store).with_data(change.added)
-    try:
-        transaction = Transaction.begin(
+    with owned.deleted_on_error():
+        transaction = run.begin(
             snapshot,
             operation=OPERATION,
             writer_kind=WriterKind.MERGE,
             operation_parameters=parameters,
-            properties=properties,
-            observer=observer,
-            clock=clock,
             verified_at_ms=verified_at_ms,
         )
         transaction.read_predicate(None if change.predicate == TRUE else change.predicate)
         transaction.read_files(change.read.column("path").to_pylist())
         transaction.add(*change.definition)
         removed = change.removed.select(REMOVED_COLUMNS)
-        transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms()))
+        transaction.add(*remove_actions(removed, deletion_timestamp_ms=run.now_ms()))
         transaction.add(*change.added)
         transaction.set_metrics(metrics)
-        transaction.prepare()
-    except DeltaError as error:
-        # No commit was written yet, so the log cannot refer to the files.
-        owned.discard(Rejected(error=error))
-        raise
-    result = commit_and_checkpoint(transaction)
-    if not isinstance(result, Committed):
-        owned.discard(result)
-    return raise_for_result(result)
+    return commit_or_raise(transaction, owned=owned)
 
 
 def count_rows(snapshot: Snapshot, files: pa.Table) -> int:

@@ -86,7 +86,7 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
     clauses = _parsed_clauses(params)
     contract = contract_of(params.get("contract"))
     snapshot = context.require_snapshot()
-    properties = context.commit_properties(spec)
+    run = context.run.with_commit(context.commit_properties(spec))
     merge_schema = bool(params.get("merge_schema", False)) or adds_columns(contract)
     spark = _session(context)
     token = ViolationToken()
@@ -116,13 +116,10 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
                 merge_schema=merge_schema,
                 source_checks=_source_checks(batch, contract.constraints),
                 show_rows=contract.show_rows,
-                properties=properties,
                 job_id=context.job_id,
             ),
-            reporter=context.reporter,
-            observer=context.observer,
             before_commit=lambda: context.check_deadline(spec),
-            clock=context.clock,
+            run=run,
         )
     except JobFailedError as error:
         # Spark's error message may quote a row of a file.

@@ -12,21 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.clock import Clock
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError, JobFailedError
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.execution.reporter import ProgressReporter
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import disjunction
 from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.file_actions import num_records
-from delta_core.transaction.idempotency import already_applied
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from spark_jobs.dml.clauses import MergeClauses, merge_parameters, sql_text
 from spark_jobs.dml.commit import RowChange, commit_change, count_rows, total_bytes
 from spark_jobs.dml.matching import Matches, find_matches
@@ -82,7 +80,6 @@ class MergeRequest:
     merge_schema: bool = False
     source_checks: Sequence[Check] = ()
     show_rows: bool = True
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     compression: str = "snappy"
     job_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -104,10 +101,8 @@ def merge_into(
     snapshot: Snapshot,
     request: MergeRequest,
     *,
-    reporter: ProgressReporter = SILENT,
-    observer: TransactionObserver = NULL_OBSERVER,
     before_commit: Callable[[], None] | None = None,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> JobResult:
     """Merge a DataFrame's rows into the newest version of a table.
 
@@ -123,8 +118,9 @@ def merge_into(
         CommitStateUnknownError: the written files are kept, because a commit may refer to them.
         JobFailedError: Spark failed.
     """
+    clock, progress = run.clock, run.progress
     began, verified_at_ms = clock.monotonic_seconds(), clock.now_ms()
-    if already_applied(snapshot, request.properties.txn) is not None:
+    if run.already_applied(snapshot) is not None:
         return _result(request, snapshot.version, snapshot.version, was_applied=True)
     _require_mergeable(snapshot, request.clauses)
     names = Names()
@@ -132,7 +128,7 @@ def merge_into(
     source_read = clock.monotonic_seconds()
     spark = frame.sparkSession
     candidates = TargetFiles.of(snapshot, Scan(snapshot, predicate=plan.read_predicate).files())
-    reporter.emit("rows.comparing", total=len(candidates), source_rows=plan.source.rows)
+    progress.emit("rows.comparing", total=len(candidates), source_rows=plan.source.rows)
     try:
         matches = find_matches(
             spark,
@@ -148,10 +144,10 @@ def merge_into(
         raise as_delta_error(error, doing="looking for matches") from error
     scanned = clock.monotonic_seconds()
     touched = _touched(candidates, matches)
-    reporter.emit("files.planned", total=len(touched), matches=matches.number)
+    progress.emit("files.planned", total=len(touched), matches=matches.number)
     prefix = str(uuid.uuid4())
     try:
-        adds = _write(frame, snapshot, request, plan, touched, matches, names, prefix, reporter)
+        adds = _write(frame, snapshot, request, plan, touched, matches, names, prefix, progress)
     finally:
         matches.pairs.unpersist()
     try:
@@ -168,7 +164,7 @@ def merge_into(
     except BaseException:
         discard_prefix(snapshot.store, prefix)
         raise
-    reporter.emit("commit.before", files=len(adds), rows=metrics["numOutputRows"])
+    progress.emit("commit.before", files=len(adds), rows=metrics["numOutputRows"])
     try:
         committed = commit_change(
             snapshot,
@@ -181,15 +177,13 @@ def merge_into(
             ),
             parameters=merge_parameters(request.on, request.clauses),
             metrics=metrics,
-            properties=request.properties,
-            observer=observer,
-            clock=clock,
             verified_at_ms=verified_at_ms,
+            run=run,
         )
     finally:
         # The commit deletes the written files if and only if no version can refer to them.
         remove_empty_directories(snapshot.store, prefix)
-    reporter.emit("commit.after", version=committed.version)
+    progress.emit("commit.after", version=committed.version)
     if committed.already_applied:
         # The winning commit of the same work has other files, so no version refers to these.
         discard_prefix(snapshot.store, prefix)
@@ -303,7 +297,7 @@ def _write(
     matches: Matches,
     names: Names,
     prefix: str,
-    reporter: ProgressReporter,
+    progress: ProgressReporter,
 ) -> list[AddFile]:
     """Write the new rows of the touched files and the inserted rows. Returns the files' `add` actions."""
     store, change = snapshot.store, plan.change
@@ -335,7 +329,7 @@ def _write(
         raise
     except Exception as error:
         raise as_delta_error(error, doing="resolving the clauses of the merge") from error
-    reporter.emit("data.writing", done=0, prefix=prefix)
+    progress.emit("data.writing", done=0, prefix=prefix)
     files = write_files(
         rows,
         store=store,
@@ -345,7 +339,7 @@ def _write(
         checks=[*checks, *caster.checks],
         token=token,
     )
-    reporter.emit("data.written", done=len(files), total=len(files), bytes=sum(f.size_bytes for f in files))
+    progress.emit("data.written", done=len(files), total=len(files), bytes=sum(f.size_bytes for f in files))
     try:
         adds, _, empty = describe_files(
             InlineExecutor(FOOTER_READERS),

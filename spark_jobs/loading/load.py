@@ -19,6 +19,7 @@ from delta_core.errors import (
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
+from delta_core.run import Run
 from spark_jobs.failures import ViolationToken
 from spark_jobs.loading.contract import FittedBatch, adds_columns, drift_error, fit_to_contract
 from spark_jobs.loading.delta_source import resolve_progress
@@ -66,6 +67,7 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
     )
     if batch.report is not None and not batch.report.allowed:
         return context.failed(spec, drift_error(batch.report), output=batch.output())
+    run = context.run.with_commit(context.commit_properties(spec))
     request = WriteRequest(
         mode=_mode(params),
         definition=TableDefinition(
@@ -77,25 +79,22 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
         replace_where=params.replace_where,
         schema=batch.schema,
         constraints=params.constraints,
-        properties=context.commit_properties(spec),
         job_id=context.job_id,
         kind=KIND,
         show_rows=shows_rows,
         reads_table=params.deduplicate is not None and params.deduplicate.against_table,
     )
     context.reporter.emit("files.planned", total=len(params.source.uris))
-    gate = _gate(params, spec, context, request, mistyped_rows)
+    gate = _gate(params, spec, context, request, mistyped_rows, run)
     try:
         result = write_to(
             batch.frame,
             context.require_store(),
             context.snapshot,
             request,
-            reporter=context.reporter,
-            observer=context.observer,
             before_commit=lambda: context.check_deadline(spec),
             gate=gate,
-            clock=context.clock,
+            run=run,
         )
     except QualityGateError as error:
         return _with_output(_with_quality(context.failed(spec, error), gate), batch.output())
@@ -204,6 +203,7 @@ def _gate(
     context: JobContext,
     request: WriteRequest,
     mistyped: MistypedRows | None,
+    run: Run,
 ) -> QualityGate | None:
     if params.quality is None:
         return None
@@ -215,13 +215,13 @@ def _gate(
             store=context.require_store(),
             job_id=context.job_id,
             session=lambda: _session(context),
-            txn=request.properties.txn,
+            txn=run.commit.txn,
             source=", ".join(params.source.uris),
             user_metadata=spec.user_metadata,
             storage_options=context.storage_options,
             replaces_rows=request.mode is not CommitMode.APPEND,
-            reporter=context.reporter,
-            clock=context.clock,
+            reporter=run.progress,
+            clock=run.clock,
         ),
         mistyped=mistyped,
     )

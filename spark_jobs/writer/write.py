@@ -14,19 +14,19 @@ from delta_core.dml.commit_files import CommitMode, commit_new_files
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError, TableNotFoundError
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.execution.reporter import ProgressReporter
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
 from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed
-from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.quality.provenance import with_quality
@@ -71,7 +71,6 @@ class WriteRequest:
     replace_where: str | None = None
     schema: StructType | None = None
     constraints: tuple[tuple[str, str], ...] = ()
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     compression: str = "snappy"
     job_id: str = ""
     kind: str = JOB_KIND
@@ -148,13 +147,16 @@ def write(
         replace_where=replace_where,
         schema=schema,
         constraints=tuple(constraints),
-        properties=CommitProperties(user_metadata=user_metadata, txn=_transaction(txn, clock)),
         compression=compression,
         job_id=job_id or str(uuid.uuid4()),
     )
+    run = Run(
+        clock=clock,
+        observer=observer,
+        commit=CommitProperties(user_metadata=user_metadata, txn=_transaction(txn, clock)),
+    )
     store = open_store(uri, storage_options=storage_options, clock=clock)
-    snapshot = _snapshot(store, clock)
-    return write_to(df, store, snapshot, request, must_create=mode == "error", observer=observer, clock=clock)
+    return write_to(df, store, _snapshot(store, clock), request, run=run)
 
 
 def write_to(
@@ -163,39 +165,36 @@ def write_to(
     snapshot: Snapshot | None,
     request: WriteRequest,
     *,
-    must_create: bool = False,
-    reporter: ProgressReporter = SILENT,
-    observer: TransactionObserver = NULL_OBSERVER,
     before_commit: Callable[[], None] | None = None,
     gate: QualityGate | None = None,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> JobResult:
     """`write` with a loaded snapshot and progress events.
 
     `before_commit` may raise. Then nothing is committed and the written files are deleted. A `gate` validates
     the staged files and decides which rows are committed.
     """
-    started = clock.monotonic_seconds()
-    verified_at_ms = clock.now_ms()
+    started = run.clock.monotonic_seconds()
+    verified_at_ms = run.now_ms()
     version_from = snapshot.version if snapshot is not None else None
-    if must_create and snapshot is not None:
+    if request.mode is CommitMode.CREATE and snapshot is not None:
         raise ConfigurationError(
             f"There is already a Delta table at {store.uri}.", fix="Use the mode 'append' or 'overwrite'."
         )
     if snapshot is not None:
-        if already_applied(snapshot, request.properties.txn) is not None:
+        if run.already_applied(snapshot) is not None:
             return _result(request, version_from, version_from, was_applied=True)
         snapshot.require_writable(writer_kind=WriterKind.SPARK_ROWS)
     data_schema = _data_schema(df, request)
     change = plan_metadata_update(
-        snapshot, data_schema=data_schema, definition=request.definition, now_ms=clock.now_ms()
+        snapshot, data_schema=data_schema, definition=request.definition, now_ms=run.now_ms()
     )
     predicate = predicate_of(request, change.schema)
     if gate is not None:
         gate.prepare(change.schema)
     rejected = gate.rejected if gate is not None else None
     try:
-        staged = _write_rows(df, store, change, request, predicate, reporter=reporter, rejected=rejected)
+        staged = _write_rows(df, store, change, request, predicate, progress=run.progress, rejected=rejected)
         written = _audit(gate, staged)
     finally:
         if rejected is not None:
@@ -213,10 +212,9 @@ def write_to(
         if gate is not None:
             gate.retract()
         raise
-    properties = request.properties
     if gate is not None:
-        properties = with_quality(properties, gate.output)
-    reporter.emit("commit.before", files=len(written.adds), rows=written.rows)
+        run = run.with_commit(with_quality(run.commit, gate.output))
+    run.progress.emit("commit.before", files=len(written.adds), rows=written.rows)
     try:
         committed = commit_new_files(
             snapshot,
@@ -225,17 +223,11 @@ def write_to(
             adds=written.adds,
             schema=data_schema,
             predicate=predicate,
-            merge_schema=request.definition.merge_schema,
-            overwrite_schema=request.definition.overwrite_schema,
-            partition_by=request.definition.partition_by,
-            configuration=request.definition.configuration,
-            must_create=must_create,
+            definition=request.definition,
             reads_table=request.reads_table,
             writer_kind=WriterKind.SPARK_ROWS,
-            properties=properties,
-            observer=observer,
-            clock=clock,
             verified_at_ms=verified_at_ms,
+            run=run,
         )
     except CommitStateUnknownError:
         raise
@@ -246,9 +238,9 @@ def write_to(
     finally:
         # The commit deletes the written files if and only if no version can refer to them.
         remove_empty_directories(store, written.prefix)
-    reporter.emit("commit.after", version=committed.version)
+    run.progress.emit("commit.after", version=committed.version)
     return _committed_result(
-        request, store, version_from, written, committed, clock.monotonic_seconds() - started
+        request, store, version_from, written, committed, run.clock.monotonic_seconds() - started
     )
 
 
@@ -290,7 +282,7 @@ def _write_rows(
     request: WriteRequest,
     predicate: Expression | None,
     *,
-    reporter: ProgressReporter,
+    progress: ProgressReporter,
     rejected: RejectedRows | None,
 ) -> StagedFiles:
     checks = write_checks(change, request, predicate)
@@ -307,7 +299,7 @@ def _write_rows(
             frame = with_partition_strings(frame, change.schema, change.partition_columns)
     except Exception as error:
         raise as_delta_error(error, doing="resolving the columns") from error
-    reporter.emit("data.writing", done=0, prefix=prefix)
+    progress.emit("data.writing", done=0, prefix=prefix)
     files = write_files(
         frame,
         store=store,
@@ -317,7 +309,7 @@ def _write_rows(
         checks=checks,
         token=token,
     )
-    reporter.emit("data.written", done=len(files), total=len(files), bytes=sum(f.size_bytes for f in files))
+    progress.emit("data.written", done=len(files), total=len(files), bytes=sum(f.size_bytes for f in files))
     try:
         adds, rows, empty = describe_files(
             InlineExecutor(FOOTER_READERS),
@@ -337,7 +329,7 @@ def _write_rows(
         raise
     if rejected is not None:
         rejected.staged(rows)
-    reporter.emit("stats.collected", done=len(adds), total=len(files), rows=rows)
+    progress.emit("stats.collected", done=len(adds), total=len(files), rows=rows)
     return StagedFiles(
         store=store,
         prefix=prefix,
@@ -382,7 +374,7 @@ def _mode(mode: str, replace_where: str | None) -> CommitMode:
             f"The mode {mode!r} does not exist.", fix="Choose 'append', 'overwrite' or 'error'."
         )
     if replace_where is None:
-        return CommitMode.OVERWRITE if mode == "overwrite" else CommitMode.APPEND
+        return CommitMode.CREATE if mode == "error" else CommitMode(mode)
     if mode != "overwrite":
         raise ConfigurationError(
             f"replace_where cannot be combined with mode {mode!r}.", fix="Use mode='overwrite'."

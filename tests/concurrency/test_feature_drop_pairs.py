@@ -21,8 +21,8 @@ import pytest
 from delta_core import DeltaTable
 from delta_core.errors import ConcurrentModificationError, DeltaError
 from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.maintenance.feature_drop import drop as core_drop
 from delta_core.maintenance.feature_drop.history import History
-from delta_core.maintenance.feature_drop.run import Run
 from delta_core.transaction import conflict_checker
 from delta_core.transaction.observer import CommitPhase
 from tests.concurrency.matrix import featured
@@ -192,9 +192,9 @@ def test_a_drop_that_does_not_look_is_noticed(
             lambda self, snapshot: replace(seen(self, snapshot), oldest_version=snapshot.version),
         )
     else:
-        commit = Run.commit
+        commit = core_drop.Drop.commit
         monkeypatch.setattr(
-            Run,
+            core_drop.Drop,
             "commit",
             lambda self, *given, **options: commit(self, *given, **options | {"only_next": False}),
         )

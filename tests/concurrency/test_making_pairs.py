@@ -26,6 +26,7 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.backfill.apply import enable_row_tracking
 from delta_core.maintenance.clone import apply_clone, plan_clone
 from delta_core.maintenance.convert import apply_conversion, plan_conversion
+from delta_core.run import Run
 from delta_core.schema.types import INTEGER, LONG, StructField
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -124,7 +125,7 @@ def files(root: Path) -> dict[str, bytes]:
 def clone(source: Path, target: Path, race: Callable[[], object], *, shallow: bool) -> None:
     """A clone, with somebody else before its commit, when its files have been copied."""
     plan = plan_clone(Snapshot.load(LocalLogStore(source)), RacingStore(target, race), shallow=shallow)
-    apply_clone(plan, executor=_ALONE)
+    apply_clone(plan, run=Run(executor=_ALONE))
 
 
 @pytest.mark.parametrize("shallow", [False, True], ids=["deep", "shallow"])
@@ -148,7 +149,7 @@ def test_a_file_that_a_vacuum_takes_is_missed_and_nothing_stays(tmp_path: Path) 
     CHANGES["compaction"](source)
     CHANGES["vacuum"](source)
     with pytest.raises(MissingDataFileError):
-        apply_clone(plan, executor=_ALONE)
+        apply_clone(plan, run=Run(executor=_ALONE))
     assert not target.exists() or files(target) == {}
 
 
@@ -220,7 +221,7 @@ def test_a_folder_that_becomes_a_table_meanwhile_is_not_converted(tmp_path: Path
             maker(root)
             made.update(files(root))
 
-        plan = plan_conversion(RacingStore(root, race), executor=_ALONE)
+        plan = plan_conversion(RacingStore(root, race), run=Run(executor=_ALONE))
         with pytest.raises(TableExistsError):
             apply_conversion(plan)
         assert files(root) == made

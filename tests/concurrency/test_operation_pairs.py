@@ -11,8 +11,9 @@ import pytest
 
 from delta_core.dml.write import write_deltalake
 from delta_core.errors import ConcurrentModificationError
-from delta_core.maintenance.compaction.apply import apply_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction.plan import plan_compaction
+from delta_core.run import Run
 from delta_core.schema.types import STRING, StructField
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
@@ -48,7 +49,7 @@ Operation = Callable[[Path, TransactionObserver], object]
 
 def compact(root: Path, observer: TransactionObserver) -> object:
     snapshot = Snapshot.load(LocalLogStore(root))
-    return apply_compaction(snapshot, plan_compaction(snapshot), observer=observer)
+    return apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(observer=observer))
 
 
 def replacing(predicate: str, *ids: int) -> Operation:

@@ -14,8 +14,9 @@ import pytest
 from delta_core.dml.write import write_deltalake
 from delta_core.errors import ConcurrentAppendError
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.maintenance.compaction.apply import apply_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction.plan import plan_compaction
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_result import Committed, Conflict
 from delta_core.transaction.isolation import IsolationLevel
@@ -117,7 +118,9 @@ def test_a_rearrangement_after_the_append_has_read_nothing() -> None:
     stale = Snapshot.load(store)
     _append(store)
     current = Snapshot.load(store)
-    apply_compaction(current, plan_compaction(current, predicate="p = 'p1'"), executor=InlineExecutor(1))
+    apply_rewrite(
+        current, plan_compaction(current, predicate="p = 'p1'"), run=Run(executor=InlineExecutor(1))
+    )
     commit_row_change(stale, UPDATE)
     assert APPENDED in TableState.of(Snapshot.load(store)).rows
 
@@ -138,7 +141,7 @@ def test_rows_that_a_rearrangement_moved_are_still_those_that_were_read(level: I
     read = stale.files.to_table(["path"]).column("path").to_pylist()
     current = Snapshot.load(store)
     plan = plan_compaction(current, predicate="p = 'p0'")
-    apply_compaction(current, plan, executor=InlineExecutor(1))
+    apply_rewrite(current, plan, run=Run(executor=InlineExecutor(1)))
     commit_row_change(
         Snapshot.load(store), RowChange(operation="DELETE", predicate="p = 'p0'", change=lambda row: None)
     )
@@ -154,7 +157,9 @@ def test_a_rearrangement_alone_takes_no_row_away() -> None:
     stale = Snapshot.load(store)
     read = stale.files.to_table(["path"]).column("path").to_pylist()
     current = Snapshot.load(store)
-    apply_compaction(current, plan_compaction(current, predicate="p = 'p0'"), executor=InlineExecutor(1))
+    apply_rewrite(
+        current, plan_compaction(current, predicate="p = 'p0'"), run=Run(executor=InlineExecutor(1))
+    )
     transaction = Transaction.begin(stale, operation="MERGE").read_files(read)
     result = transaction.add(add("inserted", partition_values={"p": "p1"})).commit()
     assert isinstance(result, Committed)

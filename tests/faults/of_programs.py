@@ -75,7 +75,7 @@ FAULTS = [
     Fault(
         name="a feature's drop does not look at who committed meanwhile",
         guarantee="no version after the drop of a table feature needs it",
-        target="delta_core.maintenance.feature_drop.run:Run.commit",
+        target="delta_core.maintenance.feature_drop.drop:Drop.commit",
         mutate=_any_version_will_do,
         killer="tests/unit/maintenance/test_feature_drop_refusals.py::test_who_commits_meanwhile_is_looked_at",
     ),

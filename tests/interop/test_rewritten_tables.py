@@ -13,10 +13,11 @@ import duckdb_extension_delta
 import pytest
 
 from delta_core import DeltaTable
-from delta_core.maintenance.clustering.apply import apply_z_order
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clustering.plan import plan_z_order
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
-from delta_core.maintenance.purge import apply_purge, plan_purge
+from delta_core.maintenance.compaction import plan_compaction
+from delta_core.maintenance.purge import plan_purge
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.support.delta_spark import by_delta_spark
@@ -32,11 +33,13 @@ def rewrite(root: Path, how: str) -> None:
     snapshot = Snapshot.load(LocalLogStore(root))
     executor = AcrossProcesses(1)
     if how == "compaction":
-        apply_compaction(snapshot, plan_compaction(snapshot), executor=executor)
+        apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(executor=executor))
     elif how == "purge":
-        apply_purge(snapshot, plan_purge(snapshot), executor=executor)
+        apply_rewrite(snapshot, plan_purge(snapshot), run=Run(executor=executor))
     else:
-        apply_z_order(snapshot, plan_z_order(snapshot, ["id"]), executor=executor, memory_limit_bytes=1 << 20)
+        apply_rewrite(
+            snapshot, plan_z_order(snapshot, ["id"]), run=Run(executor=executor), memory_limit_bytes=1 << 20
+        )
 
 
 def by_spark(what: str, folder: Path, tables: Sequence[str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from delta_core.actions import AddFile
 from delta_core.errors import DeltaError, PathEscapeError
-from delta_core.maintenance.clustering.apply import apply_z_order
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clustering.plan import plan_z_order
 from delta_core.maintenance.verify.checks import verify_table
 from delta_core.snapshot.snapshot import Snapshot
@@ -24,7 +24,7 @@ from tests.support.soak import drawn
 
 def z_order(snapshot: Snapshot) -> None:
     plan = plan_z_order(snapshot, ["id"], full=True)
-    apply_z_order(snapshot, plan)
+    apply_rewrite(snapshot, plan)
 
 
 def verify(snapshot: Snapshot) -> None:

@@ -15,6 +15,7 @@ from delta_core.dml.definition.properties import set_properties
 from delta_core.errors import CommitStateUnknownError
 from delta_core.execution.executor import JsonObject, TaskFunction
 from delta_core.maintenance.feature_drop import drop_feature
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import CommitResult, Unknown
@@ -92,9 +93,7 @@ class DropProgram(RowProgram):
             snapshot,
             feature,
             truncate_history=truncates,
-            properties=_PROPERTIES,
-            executor=_Renaming(self),
-            clock=self._clock,
+            run=Run(commit=_PROPERTIES, executor=_Renaming(self), clock=self._clock),
         )
         self._running = {"txn_id": result.txn_id}
         return result
@@ -102,7 +101,9 @@ class DropProgram(RowProgram):
     def _switch(self, job: Job) -> CommitResult:
         random = Random(f"{self.plan.seed}:{job.name}")
         properties = SWITCHES[random.choice(tuple(SWITCHES))]
-        result = set_properties(self._snapshot(job), properties, properties=_PROPERTIES, clock=self._clock)
+        result = set_properties(
+            self._snapshot(job), properties, run=Run(commit=_PROPERTIES, clock=self._clock)
+        )
         self._running = {"txn_id": result.txn_id}
         return result
 

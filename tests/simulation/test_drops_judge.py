@@ -11,8 +11,8 @@ from unittest import mock
 import pytest
 
 from delta_core.maintenance.feature_drop import apply
+from delta_core.maintenance.feature_drop.drop import Drop
 from delta_core.maintenance.feature_drop.history import CleanSince, History
-from delta_core.maintenance.feature_drop.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.removal import RemovalPlan
 from tests.simulation.drops import DropProgram, dropping
@@ -42,11 +42,11 @@ def does_not_protect_the_past() -> AbstractContextManager[Any]:
 
 
 def does_not_look_who_was_first() -> AbstractContextManager[Any]:
-    def commit(self: Run, latest: Snapshot, *actions: Any, only_next: bool = False, **said: Any) -> Any:
+    def commit(self: Drop, latest: Snapshot, *actions: Any, only_next: bool = False, **said: Any) -> Any:
         return original(self, latest, *actions, **said)
 
-    original = Run.commit
-    return mock.patch.object(Run, "commit", commit)
+    original = Drop.commit
+    return mock.patch.object(Drop, "commit", commit)
 
 
 def loses_the_rows_of_files_with_deletion_vectors() -> AbstractContextManager[Any]:

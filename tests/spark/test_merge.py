@@ -30,6 +30,7 @@ from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.registry import JobRegistry
 from delta_core.jobs.run_job import run_job
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from delta_core.transaction.observer import CommitPhase
@@ -166,7 +167,7 @@ def test_another_writer_in_between(spark: SparkSession, table: Path) -> None:
 
         snapshot = Snapshot.load(open_store(str(table)))
         request = MergeRequest(on="t.id = s.id", clauses=UPSERT)
-        return lambda: merge_into(updates(spark, (7, "new")), snapshot, request, observer=Racing())
+        return lambda: merge_into(updates(spark, (7, "new")), snapshot, request, run=Run(observer=Racing()))
 
     def append() -> None:
         rows = pa.table({"id": pa.array([50], pa.int64()), "name": ["late"]})

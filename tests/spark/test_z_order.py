@@ -13,8 +13,10 @@ from delta_core.errors import InvalidTableError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.run_job import run_job
-from delta_core.maintenance.clustering import apply_z_order, plan_z_order
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.clustering import plan_z_order
+from delta_core.maintenance.compaction import plan_compaction
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from spark_jobs.spark_executor import SparkExecutor
@@ -51,7 +53,7 @@ def test_over_disk_the_files_are_those_of_threads(spark: SparkSession, table: Pa
         snapshot = snapshot_of(table)
         before = rows_of(table)
         plan = plan_z_order(snapshot, ["x", "name"], target_size_bytes=snapshot.files.total_bytes // 3)
-        result = apply_z_order(snapshot, plan, executor=executor, memory_limit_bytes=20_000)
+        result = apply_rewrite(snapshot, plan, run=Run(executor=executor), memory_limit_bytes=20_000)
         assert result.groups[0].spilled
         assert rows_of(table) == before
         found.append([(file["rows"], file["z_first"], file["z_last"]) for file in result.groups[0].files])
@@ -68,7 +70,7 @@ def test_a_task_that_fails_on_a_worker_leaves_nothing(spark: SparkSession, table
     victim.write_bytes(data[: len(data) // 2])
     before = {path.name for path in table.iterdir()}
     with pytest.raises(InvalidTableError):
-        apply_z_order(snapshot, plan, executor=SparkExecutor(spark), memory_limit_bytes=20_000)
+        apply_rewrite(snapshot, plan, run=Run(executor=SparkExecutor(spark)), memory_limit_bytes=20_000)
     assert {path.name for path in table.iterdir()} == before
     assert snapshot_of(table).version == snapshot.version
 
@@ -90,10 +92,10 @@ def test_workers_preserve_what_threads_preserve(spark: SparkSession, tmp_path: P
     store = LocalLogStore(tmp_path)
     snapshot = Snapshot.load(store)
     before = fingerprint(tmp_path, up_to=snapshot.version)
-    apply_compaction(snapshot, plan_compaction(snapshot), executor=SparkExecutor(spark))
+    apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(executor=SparkExecutor(spark)))
     assert fingerprint(tmp_path, up_to=snapshot.version) == before
     compacted = Snapshot.load(store)
     plan = plan_z_order(compacted, ["id"])
-    apply_z_order(compacted, plan, executor=SparkExecutor(spark), memory_limit_bytes=1)
+    apply_rewrite(compacted, plan, run=Run(executor=SparkExecutor(spark)), memory_limit_bytes=1)
     assert fingerprint(tmp_path, up_to=snapshot.version) == before
     assert Snapshot.load(store).version == snapshot.version + 2

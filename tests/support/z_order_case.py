@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.execution.executor import Executor
-from delta_core.maintenance.clustering import apply_z_order, plan_z_order
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.clustering import plan_z_order
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.uri import resolve_data_path
@@ -66,7 +68,7 @@ def check_case(rng: random.Random, path: Path, *, executor: Executor | None = No
     memory = rng.choice([None, None, 1, 10_000, size * 2])
     plan = plan_z_order(snapshot, columns, target_size_bytes=target)
     plan = type(plan).from_json(json.loads(json.dumps(plan.to_json())))
-    result = apply_z_order(snapshot, plan, memory_limit_bytes=memory, executor=executor)
+    result = apply_rewrite(snapshot, plan, memory_limit_bytes=memory, run=Run(executor=executor))
     after = Snapshot.load(LocalLogStore(path))
     assert rows_of(path) == before, "the rows are others"
     assert _duckdb_count(path) == sum(before.values())

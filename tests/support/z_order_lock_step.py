@@ -11,7 +11,8 @@ from typing import Any
 import deltalake
 import pyarrow as pa
 
-from delta_core.maintenance.clustering import apply_z_order, plan_z_order
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.clustering import plan_z_order
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -42,7 +43,7 @@ def check_lock_step(spark: Any, rng: random.Random, path: Path) -> dict[str, Any
     before = rows_of(path)
     snapshot = Snapshot.load(LocalLogStore(path))
     target = snapshot.files.total_bytes // rng.choice([6, 12]) + 1
-    apply_z_order(snapshot, plan_z_order(snapshot, columns, target_size_bytes=target))
+    apply_rewrite(snapshot, plan_z_order(snapshot, columns, target_size_bytes=target))
     spark.conf.set("spark.databricks.delta.optimize.maxFileSize", target)
     spark.sql(f"OPTIMIZE delta.`{other}` ZORDER BY ({', '.join(columns)})").collect()
     assert rows_of(path) == before == rows_of(other)

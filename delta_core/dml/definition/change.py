@@ -1,6 +1,6 @@
 """The common part of all changes of a table definition: check the idempotency key, then commit.
 
-A change takes the commit `properties`. With an idempotency key, a repeated call changes nothing.
+With an idempotency key, a repeated call changes nothing.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from delta_core.actions import Action, Metadata
-from delta_core.clock import Clock
 from delta_core.dml.definition.iceberg_files import newly_enabled_compatibilities, require_iceberg_files
-from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.dml.post_commit import commit_or_raise
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.evolution import warn_of_void
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
@@ -25,31 +25,8 @@ from delta_core.table_features.enablement import (
 )
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.universal_format import require_universal_format
-from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import (
-    DEFAULT_COMMIT_PROPERTIES,
-    CommitProperties,
-    require_commit_properties,
-)
-from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
-from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
-from delta_core.transaction.transaction import Transaction
-
-
-def applied_before(
-    snapshot: Snapshot, *, properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES, **_: Any
-) -> AlreadyApplied | None:
-    """The result of a repeated call, or None when the change was not applied yet.
-
-    Check this first: a repeated call could otherwise be refused because of its own earlier change.
-    """
-    require_commit_properties(properties)
-    recorded = already_applied(snapshot, properties.txn)
-    if recorded is None:
-        return None
-    return AlreadyApplied(version=snapshot.version, attempts=0, snapshot=snapshot, transaction=recorded)
 
 
 def commit_change(
@@ -61,9 +38,7 @@ def commit_change(
     request: ProtocolRequest | None = None,
     actions: Sequence[Action] = (),
     reads_rows: bool = False,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock | None = None,
+    run: Run = DEFAULT_RUN,
 ) -> Committed:
     """Commit new metadata, other actions, and the protocol that they need if the table has a lower one.
 
@@ -76,9 +51,7 @@ def commit_change(
         actions: other actions of the commit.
         reads_rows: the operation read every row of the table, so a concurrent commit that adds rows is a
             conflict.
-        properties: provenance, idempotency key and limits.
-        observer: is called at each phase of the commit.
-        clock: the source of time; the snapshot's clock when None.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         UnsupportedTableFeatureError: the definition requires a feature that this library does not write.
@@ -87,7 +60,6 @@ def commit_change(
         InvalidTablePropertyError: the table could not be converted to a universal format that it enables.
         CommitError: the commit failed. The subclass depends on the reason.
     """
-    require_commit_properties(properties)
     defined = snapshot.metadata if metadata is None else metadata
     schema = schema_from_json(defined.schema_string)
     refuse_unsupported_definition(schema, defined.configuration, request=request)
@@ -98,16 +70,12 @@ def commit_change(
     if defined.schema_string != snapshot.metadata.schema_string:
         warn_of_void(snapshot.schema, schema)
     protocol = protocol_for(schema, defined.configuration, current=snapshot.protocol, request=request)
-    transaction = Transaction.begin(
+    transaction = run.begin(
         snapshot,
         operation=operation,
-        writer_kind=WriterKind.COMMIT,
         operation_parameters=parameters,
-        properties=properties,
         # Rows that other writers add before the commit were not read, so no blind append may be ignored.
         isolation=IsolationLevel.SERIALIZABLE if reads_rows else None,
-        observer=observer,
-        clock=clock or snapshot.clock,
     )
     if reads_rows:
         transaction.read_predicate(None)
@@ -117,11 +85,11 @@ def commit_change(
         transaction.add(metadata)
     transaction.add(*actions)
     enabled = newly_enabled_compatibilities(snapshot, protocol, defined)
-    if enabled and already_applied(snapshot, properties.txn) is None:
+    if enabled and run.already_applied(snapshot) is None:
         # Check the rules that need only the log before any file is opened.
         transaction.prepare()
         require_iceberg_files(snapshot, protocol, defined)
-    return raise_for_result(commit_and_checkpoint(transaction))
+    return commit_or_raise(transaction)
 
 
 def with_schema(snapshot: Snapshot, schema: StructType) -> Metadata:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from delta_core.dml.definition.change import applied_before, commit_change
+from delta_core.dml.definition.change import commit_change
 from delta_core.dml.definition.statistics_check import require_file_statistics
 from delta_core.errors import InvalidTableError
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumns, require_statistics
@@ -19,7 +19,7 @@ _NEEDED = ProtocolRequest(features=frozenset({"clustering"}), properties={}, clu
 
 
 def cluster_by(
-    snapshot: Snapshot, columns: Sequence[str | Sequence[str]] | None, **options: Any
+    snapshot: Snapshot, columns: Sequence[str | Sequence[str]] | None, *, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Cluster a table by these columns, or end its clustering. Files are not rewritten.
 
@@ -30,14 +30,14 @@ def cluster_by(
         snapshot: the version of the table.
         columns: a name or path for each column. None or an empty sequence ends the clustering. It changes
             nothing when the table is not clustered.
-        options: the options of the commit.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         SchemaError: a column does not exist or has a type without bounds, there are too many columns, or the
             table is partitioned.
         ConfigurationError: a column has no statistics, because of the table's properties or in a file.
     """
-    applied = applied_before(snapshot, **options)
+    applied = run.already_applied(snapshot)
     if applied is not None:
         return applied
     before = _current(snapshot)
@@ -64,7 +64,7 @@ def cluster_by(
         actions=[chosen.action()],
         # The statistics of files that other writers add before the commit were not checked.
         reads_rows=bool(chosen.columns),
-        **options,
+        run=run,
     )
 
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from delta_core.actions import Metadata
-from delta_core.dml.definition.change import applied_before, commit_change
+from delta_core.dml.definition.change import commit_change
 from delta_core.errors import ConstraintViolationError, SchemaError
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.scan.scan import Scan
 from delta_core.schema import column_changes as changes
 from delta_core.schema.column_changes import Position
@@ -42,7 +43,7 @@ def add_columns(
     *,
     parent: Sequence[str] = (),
     position: Position | None = None,
-    **options: Any,
+    run: Run = DEFAULT_RUN,
 ) -> Committed:
     """Add nullable columns. Existing rows are null in them.
 
@@ -51,22 +52,24 @@ def add_columns(
         columns: the new columns.
         parent: the path of the struct to add them to; empty for the table itself.
         position: the position of the first new column, which the others follow. None is the end.
-        options: the options of the commit.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         SchemaEvolutionError: a column already exists, is NOT NULL, or requires values that existing rows do
             not have.
     """
-    applied = applied_before(snapshot, **options)
+    applied = run.already_applied(snapshot)
     if applied is not None:
         return applied
     added = list(columns)
     changed = changes.add_columns(table_columns(snapshot), added, parent=parent, position=position)
     listed = [{"column": {"name": display_path((*parent, f.name)), "type": str(f.data_type)}} for f in added]
-    return _commit(snapshot, changed, operation="ADD COLUMNS", parameters={"columns": listed}, **options)
+    return _commit(snapshot, changed, operation="ADD COLUMNS", parameters={"columns": listed}, run=run)
 
 
-def rename_column(snapshot: Snapshot, column: Sequence[str], name: str, **options: Any) -> Committed:
+def rename_column(
+    snapshot: Snapshot, column: Sequence[str], name: str, *, run: Run = DEFAULT_RUN
+) -> Committed:
     """Rename a column. No file is rewritten, because the table has a column mapping.
 
     Raises:
@@ -86,11 +89,13 @@ def rename_column(snapshot: Snapshot, column: Sequence[str], name: str, **option
         lambda columns: changes.rename_column(columns, column, name, uses=_uses(snapshot)),
         operation="RENAME COLUMN",
         parameters=parameters,
-        **options,
+        run=run,
     )
 
 
-def drop_columns(snapshot: Snapshot, columns: Sequence[Sequence[str]], **options: Any) -> Committed:
+def drop_columns(
+    snapshot: Snapshot, columns: Sequence[Sequence[str]], *, run: Run = DEFAULT_RUN
+) -> Committed:
     """Drop columns. Files keep the values, but readers ignore them, because the table has a column mapping.
 
     Raises:
@@ -102,11 +107,13 @@ def drop_columns(snapshot: Snapshot, columns: Sequence[Sequence[str]], **options
         lambda current: changes.drop_columns(current, columns, uses=_uses(snapshot)),
         operation="DROP COLUMNS",
         parameters={"columns": [display_path(column) for column in columns]},
-        **options,
+        run=run,
     )
 
 
-def move_column(snapshot: Snapshot, column: Sequence[str], position: Position, **options: Any) -> Committed:
+def move_column(
+    snapshot: Snapshot, column: Sequence[str], position: Position, *, run: Run = DEFAULT_RUN
+) -> Committed:
     """Move a column to another position in its struct.
 
     Raises:
@@ -118,11 +125,13 @@ def move_column(snapshot: Snapshot, column: Sequence[str], position: Position, *
         lambda columns: changes.move_column(columns, column, position),
         operation="CHANGE COLUMN",
         parameters={"column": display_path(column), "position": sql_position},
-        **options,
+        run=run,
     )
 
 
-def set_comment(snapshot: Snapshot, column: Sequence[str], comment: str | None, **options: Any) -> Committed:
+def set_comment(
+    snapshot: Snapshot, column: Sequence[str], comment: str | None, *, run: Run = DEFAULT_RUN
+) -> Committed:
     """Set the comment of a column; None removes it.
 
     Raises:
@@ -133,11 +142,11 @@ def set_comment(snapshot: Snapshot, column: Sequence[str], comment: str | None, 
         lambda columns: changes.set_comment(columns, column, comment),
         operation="CHANGE COLUMN",
         parameters={"column": display_path(column), "comment": comment},
-        **options,
+        run=run,
     )
 
 
-def drop_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> Committed:
+def drop_not_null(snapshot: Snapshot, column: Sequence[str], *, run: Run = DEFAULT_RUN) -> Committed:
     """Allow nulls in a column.
 
     Raises:
@@ -148,18 +157,18 @@ def drop_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> 
         lambda columns: changes.drop_not_null(columns, column),
         operation="CHANGE COLUMN",
         parameters={"column": ".".join(column), "nullable": True},
-        **options,
+        run=run,
     )
 
 
-def set_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> Committed:
+def set_not_null(snapshot: Snapshot, column: Sequence[str], *, run: Run = DEFAULT_RUN) -> Committed:
     """Make a column NOT NULL. Reads the column in the whole table.
 
     Raises:
         ConstraintViolationError: a row has a null in the column.
         SchemaEvolutionError: the column does not exist, or its default is null.
     """
-    applied = applied_before(snapshot, **options)
+    applied = run.already_applied(snapshot)
     if applied is not None:
         return applied
     changed = changes.set_not_null(table_columns(snapshot), column)
@@ -174,11 +183,13 @@ def set_not_null(snapshot: Snapshot, column: Sequence[str], **options: Any) -> C
             )
     parameters = {"column": ".".join(column), "nullable": False}
     return _commit(
-        snapshot, changed, operation="CHANGE COLUMN", parameters=parameters, reads_rows=True, **options
+        snapshot, changed, operation="CHANGE COLUMN", parameters=parameters, reads_rows=True, run=run
     )
 
 
-def change_type(snapshot: Snapshot, column: Sequence[str], data_type: DataType, **options: Any) -> Committed:
+def change_type(
+    snapshot: Snapshot, column: Sequence[str], data_type: DataType, *, run: Run = DEFAULT_RUN
+) -> Committed:
     """Widen the type of a column, or of `element`, `key` or `value` in it. Files keep the old type.
 
     Raises:
@@ -191,11 +202,11 @@ def change_type(snapshot: Snapshot, column: Sequence[str], data_type: DataType, 
         lambda columns: with_type(columns, column, data_type, uses=_uses(snapshot), iceberg=iceberg),
         operation="CHANGE COLUMN",
         parameters={"column": display_path(column), "type": str(data_type)},
-        **options,
+        run=run,
     )
 
 
-def set_default(snapshot: Snapshot, column: Sequence[str], text: str, **options: Any) -> Committed:
+def set_default(snapshot: Snapshot, column: Sequence[str], text: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Set the default of a column, for later rows that lack the column.
 
     Raises:
@@ -208,11 +219,11 @@ def set_default(snapshot: Snapshot, column: Sequence[str], text: str, **options:
         lambda columns: replace(columns, schema=with_default(columns.schema, column, text)),
         operation="CHANGE COLUMN",
         parameters={"column": display_path(column), "default": text},
-        **options,
+        run=run,
     )
 
 
-def drop_default(snapshot: Snapshot, column: Sequence[str], **options: Any) -> Committed:
+def drop_default(snapshot: Snapshot, column: Sequence[str], *, run: Run = DEFAULT_RUN) -> Committed:
     """Remove the default of a column. The protocol keeps the feature.
 
     Raises:
@@ -223,7 +234,7 @@ def drop_default(snapshot: Snapshot, column: Sequence[str], **options: Any) -> C
         lambda columns: replace(columns, schema=without_default(columns.schema, column)),
         operation="CHANGE COLUMN",
         parameters={"column": display_path(column), "default": None},
-        **options,
+        run=run,
     )
 
 
@@ -252,13 +263,13 @@ def _change(
     *,
     operation: str,
     parameters: Mapping[str, Any],
-    **options: Any,
+    run: Run,
 ) -> Committed:
-    applied = applied_before(snapshot, **options)
+    applied = run.already_applied(snapshot)
     if applied is not None:
         return applied
     changed = change(table_columns(snapshot))
-    return _commit(snapshot, changed, operation=operation, parameters=parameters, **options)
+    return _commit(snapshot, changed, operation=operation, parameters=parameters, run=run)
 
 
 def _commit(
@@ -267,14 +278,16 @@ def _commit(
     *,
     operation: str,
     parameters: Mapping[str, Any],
-    **options: Any,
+    reads_rows: bool = False,
+    run: Run = DEFAULT_RUN,
 ) -> Committed:
     return commit_change(
         snapshot,
         operation=operation,
         parameters=parameters,
         metadata=with_columns(snapshot.metadata, columns),
-        **options,
+        reads_rows=reads_rows,
+        run=run,
     )
 
 

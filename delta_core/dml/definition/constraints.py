@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow.compute as pc
 
-from delta_core.dml.definition.change import applied_before, commit_change, with_configuration
+from delta_core.dml.definition.change import commit_change, with_configuration
 from delta_core.errors import ConfigurationError, ConstraintViolationError
 from delta_core.expressions.columns import referenced_columns
 from delta_core.expressions.evaluate import matches
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.enablement import CONSTRAINT_PREFIX
 from delta_core.transaction.commit_result import Committed
 
 
-def add_constraint(snapshot: Snapshot, name: str, expression: str, **options: Any) -> Committed:
+def add_constraint(snapshot: Snapshot, name: str, expression: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Add a CHECK constraint. The expression must be true for every existing and new row.
 
     Reads the columns of the expression in the whole table.
@@ -28,7 +27,7 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str, **options: An
         ConfigurationError: the name is blank, or the table has a constraint with this name.
         ExpressionError: the expression does not fit the schema.
     """
-    applied = applied_before(snapshot, **options)
+    applied = run.already_applied(snapshot)
     if applied is not None:
         return applied
     if not name.strip():
@@ -63,17 +62,17 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str, **options: An
         parameters={"name": name, "expr": text},
         metadata=metadata,
         reads_rows=True,
-        **options,
+        run=run,
     )
 
 
-def drop_constraint(snapshot: Snapshot, name: str, **options: Any) -> Committed:
+def drop_constraint(snapshot: Snapshot, name: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Drop a CHECK constraint.
 
     Raises:
         ConfigurationError: the table has no constraint with this name.
     """
-    applied = applied_before(snapshot, **options)
+    applied = run.already_applied(snapshot)
     if applied is not None:
         return applied
     property_key = (CONSTRAINT_PREFIX + name).lower()
@@ -92,5 +91,5 @@ def drop_constraint(snapshot: Snapshot, name: str, **options: Any) -> Committed:
         operation="DROP CONSTRAINT",
         parameters={"name": name},
         metadata=with_configuration(snapshot, remaining),
-        **options,
+        run=run,
     )

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.definition.change import applied_before
 from delta_core.dml.metadata_update import TableDefinition, plan_metadata_update
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import TableExistsError
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.column_paths import display_path
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import (
-    DEFAULT_COMMIT_PROPERTIES,
-    CommitProperties,
-    require_commit_properties,
-)
 from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
-from delta_core.transaction.transaction import Transaction
 
 
 def create_table(
@@ -32,8 +24,7 @@ def create_table(
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> Committed:
     """Create an empty table. Two requests when no other writer interferes: a listing and the commit.
 
@@ -45,14 +36,11 @@ def create_table(
         SchemaError: the schema is not valid, or the table cannot be clustered by these columns.
         UnsupportedTableFeatureError: a property requires an unsupported feature.
     """
-    require_commit_properties(properties)
     # A string is one name, not a sequence of letters.
     cluster_by = [cluster_by] if isinstance(cluster_by, str) else cluster_by
-    verified_at_ms = clock.now_ms()
+    verified_at_ms = run.now_ms()
     if Snapshot.exists(store):
-        applied = (
-            None if properties.txn is None else applied_before(Snapshot.load(store), properties=properties)
-        )
+        applied = None if run.commit.txn is None else run.already_applied(Snapshot.load(store))
         if applied is None:
             raise _exists(store)
         return applied
@@ -63,18 +51,15 @@ def create_table(
         name=name,
         description=description,
     )
-    change = plan_metadata_update(None, data_schema=schema, definition=definition, now_ms=clock.now_ms())
-    transaction = Transaction.create(
+    change = plan_metadata_update(None, data_schema=schema, definition=definition, now_ms=run.now_ms())
+    transaction = run.create(
         store,
-        writer_kind=WriterKind.COMMIT,
         operation_parameters={
             "partitionBy": list(change.partition_columns),
             **_cluster_by(cluster_by),
             "properties": dict(change.configuration),
             "description": description,
         },
-        properties=properties,
-        clock=clock,
         verified_at_ms=verified_at_ms,
     )
     result = commit_and_checkpoint(transaction.add(*change.actions))

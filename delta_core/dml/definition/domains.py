@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from delta_core.actions import DomainMetadata
-from delta_core.dml.definition.change import applied_before, commit_change
+from delta_core.dml.definition.change import commit_change
 from delta_core.errors import ConfigurationError
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.enablement import ProtocolRequest
 from delta_core.transaction.commit_result import Committed
@@ -15,7 +14,9 @@ _SYSTEM_PREFIX = "delta."
 _NEEDED = ProtocolRequest(features=frozenset({"domainMetadata"}), properties={})
 
 
-def set_domain_metadata(snapshot: Snapshot, domain: str, configuration: str, **options: Any) -> Committed:
+def set_domain_metadata(
+    snapshot: Snapshot, domain: str, configuration: str, *, run: Run = DEFAULT_RUN
+) -> Committed:
     """Create or replace the configuration of a domain. Adds the table feature if needed.
 
     Two writers that set the same domain at the same time conflict. One request.
@@ -23,7 +24,7 @@ def set_domain_metadata(snapshot: Snapshot, domain: str, configuration: str, **o
     Raises:
         ConfigurationError: the domain has no name, or belongs to the protocol.
     """
-    applied = applied_before(snapshot, **options)
+    applied = run.already_applied(snapshot)
     if applied is not None:
         return applied
     _require_own(domain)
@@ -33,17 +34,17 @@ def set_domain_metadata(snapshot: Snapshot, domain: str, configuration: str, **o
         parameters={"domain": domain},
         request=_NEEDED,
         actions=[DomainMetadata(domain=domain, configuration=configuration)],
-        **options,
+        run=run,
     )
 
 
-def remove_domain_metadata(snapshot: Snapshot, domain: str, **options: Any) -> Committed:
+def remove_domain_metadata(snapshot: Snapshot, domain: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Remove a domain. Its tombstone contains the last configuration. Reads the metadata domains.
 
     Raises:
         ConfigurationError: the domain does not exist, or belongs to the protocol.
     """
-    applied = applied_before(snapshot, **options)
+    applied = run.already_applied(snapshot)
     if applied is not None:
         return applied
     _require_own(domain)
@@ -59,7 +60,7 @@ def remove_domain_metadata(snapshot: Snapshot, domain: str, **options: Any) -> C
         parameters={"domain": domain},
         request=_NEEDED,
         actions=[DomainMetadata(domain=domain, configuration=current.configuration, removed=True)],
-        **options,
+        run=run,
     )
 
 

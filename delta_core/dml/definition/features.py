@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from delta_core.dml.definition.change import applied_before, commit_change
+from delta_core.dml.definition.change import commit_change
 from delta_core.errors import ConfigurationError
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.enablement import FEATURE_PREFIX, ProtocolRequest
 from delta_core.transaction.commit_result import Committed
 
 
-def add_feature(snapshot: Snapshot, name: str, **options: Any) -> Committed:
+def add_feature(snapshot: Snapshot, name: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Add a feature, and the features that it requires, to the protocol without enabling anything.
 
     When the table already supports the feature, nothing is committed. The result is then the current version
@@ -20,7 +19,7 @@ def add_feature(snapshot: Snapshot, name: str, **options: Any) -> Committed:
     Args:
         snapshot: the version of the table.
         name: the feature's name, in any case.
-        options: the options of the commit.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         ConfigurationError: the name is not a string.
@@ -32,7 +31,7 @@ def add_feature(snapshot: Snapshot, name: str, **options: Any) -> Committed:
             cause=f"It is of type {type(name).__name__}.",
             fix="Pass one feature name from the protocol, such as 'appendOnly'.",
         )
-    applied = applied_before(snapshot, **options)
+    applied = run.already_applied(snapshot)
     if applied is not None:
         return applied
     request = ProtocolRequest.of({FEATURE_PREFIX + name: "supported"})
@@ -43,5 +42,5 @@ def add_feature(snapshot: Snapshot, name: str, **options: Any) -> Committed:
         operation="ADD FEATURE",
         parameters={"feature": next(iter(request.features))},
         request=request,
-        **options,
+        run=run,
     )

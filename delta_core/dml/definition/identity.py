@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow.compute as pc
 
-from delta_core.dml.definition.change import applied_before, commit_change, with_schema
+from delta_core.dml.definition.change import commit_change, with_schema
 from delta_core.errors import ConfigurationError
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.identity import IdentityColumn, identity_of, with_high_water_marks
 from delta_core.transaction.commit_result import Committed
 
 
-def sync_identity(snapshot: Snapshot, column: str, **options: Any) -> Committed:
+def sync_identity(snapshot: Snapshot, column: str, *, run: Run = DEFAULT_RUN) -> Committed:
     """Raise an identity column's high-water mark to the values that callers inserted explicitly.
 
     The mark becomes the first value of the series that is at or past the greatest value in the column (the
@@ -26,13 +25,13 @@ def sync_identity(snapshot: Snapshot, column: str, **options: Any) -> Committed:
     Args:
         snapshot: the version of the table.
         column: the column's name, in any case.
-        options: the options of the commit.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         ConfigurationError: the column does not exist, or is not an identity column.
         ConstraintViolationError: no value of the series past the greatest one fits into `long`.
     """
-    applied = applied_before(snapshot, **options)
+    applied = run.already_applied(snapshot)
     if applied is not None:
         return applied
     identity = _identity(snapshot, column)
@@ -45,7 +44,7 @@ def sync_identity(snapshot: Snapshot, column: str, **options: Any) -> Committed:
         parameters={"column": identity.name, "syncIdentity": True, "highWaterMark": synced.high_water_mark},
         metadata=with_schema(snapshot, with_high_water_marks(snapshot.schema, [synced])),
         reads_rows=True,
-        **options,
+        run=run,
     )
 
 

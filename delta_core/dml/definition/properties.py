@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from delta_core.actions import Metadata
 from delta_core.dml.definition.change import any_has_prefix, commit_change, with_configuration
 from delta_core.dml.definition.columns import table_columns, with_columns
 from delta_core.dml.known_properties import refuse_unknown_properties, require_valid_values
 from delta_core.errors import ConfigurationError, InvalidTablePropertyError
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.column_mapping import MODE_KEY
 from delta_core.schema.column_names import STATS_COLUMNS_KEY
 from delta_core.schema.json import schema_from_json
@@ -39,7 +39,9 @@ from delta_core.transaction.row_ids import FEATURE as ROW_TRACKING
 from delta_core.transaction.row_ids import enables_row_tracking
 
 
-def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **options: Any) -> Committed:
+def set_properties(
+    snapshot: Snapshot, properties: Mapping[str, str], /, *, run: Run = DEFAULT_RUN
+) -> Committed:
     """Set table properties.
 
     `delta.columnMapping.mode = name` gives every column an id, and its current name as physical name, in the
@@ -90,7 +92,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str], /, **optio
         parameters={"properties": dict(properties)},
         metadata=metadata,
         request=request,
-        **options,
+        run=run,
     )
 
 
@@ -118,7 +120,7 @@ def _columns_of(metadata: Metadata) -> TableColumns:
     )
 
 
-def unset_properties(snapshot: Snapshot, keys: Sequence[str], **options: Any) -> Committed:
+def unset_properties(snapshot: Snapshot, keys: Sequence[str], *, run: Run = DEFAULT_RUN) -> Committed:
     """Reset table properties to their defaults. A key that is not set is ignored.
 
     Raises:
@@ -136,12 +138,12 @@ def unset_properties(snapshot: Snapshot, keys: Sequence[str], **options: Any) ->
         operation="UNSET TBLPROPERTIES",
         parameters={"properties": list(keys), "ifExists": True},
         metadata=with_configuration(snapshot, remaining),
-        **options,
+        run=run,
     )
 
 
 def set_description(
-    snapshot: Snapshot, *, name: str | None = None, description: str | None = None, **options: Any
+    snapshot: Snapshot, *, name: str | None = None, description: str | None = None, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Set the table's name, its description, or both. None keeps the current value."""
     metadata = replace(
@@ -154,7 +156,7 @@ def set_description(
         operation="SET TABLE DESCRIPTION",
         parameters={"name": metadata.name, "description": metadata.description},
         metadata=metadata,
-        **options,
+        run=run,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from delta_core.jobs.context import JobContext
@@ -44,13 +45,12 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     context.reporter.emit("files.planned", files=len(plan.adds), copies=len(plan.copies))
     if spec.params.get("dry_run", False):
         return context.succeeded(spec, predicted=predicted, output=output)
-    result = apply_clone(
-        plan,
-        properties=context.commit_properties(spec),
+    run = replace(
+        context.run,
+        commit=context.commit_properties(spec),
         executor=context.executor_for(spec, planned_bytes=sum(add.size_bytes for add in plan.adds)),
-        observer=context.observer,
-        clock=context.clock,
     )
+    result = apply_clone(plan, run=run)
     committed = result.committed
     version_before = context.snapshot.version if context.snapshot is not None else None
     return context.succeeded(
@@ -89,8 +89,7 @@ def _plan(spec: JobSpec, context: JobContext) -> ClonePlan:
         source,
         context.require_store(),
         shallow=params.get("shallow", False),
-        allowed_roots=context.allowed_roots(spec),
-        clock=clock,
+        run=replace(context.run, allowed_roots=context.allowed_roots(spec)),
     )
 
 

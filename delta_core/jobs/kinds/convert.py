@@ -73,9 +73,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     if spec.params.get("dry_run", False):
         return context.succeeded(spec, predicted=predicted, output=output)
     try:
-        committed = apply_conversion(
-            plan, properties=context.commit_properties(spec), observer=context.observer, clock=context.clock
-        )
+        committed = apply_conversion(plan, run=context.run.with_commit(context.commit_properties(spec)))
     except TableExistsError:
         if spec.params.get("if_exists") == "ignore" and Snapshot.exists(plan.store):
             return context.succeeded(spec, output={"reason": _EXISTS})
@@ -111,8 +109,7 @@ def _plan(params: Mapping[str, Any], context: JobContext) -> ConversionPlan:
         description=params.get("description"),
         configuration=params.get("configuration"),
         collect_stats=params.get("collect_stats", True),
-        executor=context.executor,
-        clock=context.clock,
+        run=context.run,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from delta_core.errors import ConfigurationError
@@ -10,25 +11,17 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobMetrics, JobResult
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clustering import (
     ClusteringPlan,
-    OrderingResult,
     ZOrderPlan,
-    apply_clustering,
-    apply_z_order,
     plan_clustering,
     plan_z_order,
 )
-from delta_core.maintenance.compaction import (
-    BinResult,
-    CompactionPlan,
-    apply_compaction,
-    plan_compaction,
-)
+from delta_core.maintenance.compaction import CompactionPlan, plan_compaction
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
-from delta_core.storage.log_store import LogStore
 
 _Plan = CompactionPlan | ZOrderPlan | ClusteringPlan
 
@@ -89,7 +82,19 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     context.reporter.emit("files.planned", files=plan.num_files, bytes=plan.total_bytes, bins=bins)
     if spec.params.get("dry_run", False):
         return context.succeeded(spec, predicted=plan.predicted(), output={"plan": plan.to_json()})
-    result = _apply(snapshot, plan, spec, context, roots=roots)
+    run = replace(
+        context.run,
+        allowed_roots=roots,
+        executor=context.executor_for(spec, planned_bytes=plan.total_bytes),
+        commit=context.commit_properties(spec),
+    )
+    result = apply_rewrite(
+        snapshot,
+        plan,
+        memory_limit_bytes=spec.params.get("memory_limit_bytes"),
+        compression=spec.params.get("compression", "snappy"),
+        run=run,
+    )
     already_applied = result.committed is not None and result.committed.already_applied
     metrics = result.metrics
     return context.succeeded(
@@ -168,51 +173,6 @@ def _refuse_options(
         raise ConfigurationError(
             f"The option {', '.join(given)} does not apply to this table or job.", cause=cause, fix=fix
         )
-
-
-def _apply(
-    snapshot: Snapshot, plan: _Plan, spec: JobSpec, context: JobContext, *, roots: Sequence[LogStore]
-) -> BinResult | OrderingResult:
-    compression = spec.params.get("compression", "snappy")
-    executor = context.executor_for(spec, planned_bytes=plan.total_bytes)
-    properties = context.commit_properties(spec)
-    if isinstance(plan, ZOrderPlan):
-        return apply_z_order(
-            snapshot,
-            plan,
-            allowed_roots=roots,
-            memory_limit_bytes=spec.params.get("memory_limit_bytes"),
-            executor=executor,
-            properties=properties,
-            progress=context.reporter,
-            compression=compression,
-            observer=context.observer,
-            clock=context.clock,
-        )
-    if isinstance(plan, ClusteringPlan):
-        return apply_clustering(
-            snapshot,
-            plan,
-            allowed_roots=roots,
-            memory_limit_bytes=spec.params.get("memory_limit_bytes"),
-            executor=executor,
-            properties=properties,
-            progress=context.reporter,
-            compression=compression,
-            observer=context.observer,
-            clock=context.clock,
-        )
-    return apply_compaction(
-        snapshot,
-        plan,
-        allowed_roots=roots,
-        executor=executor,
-        properties=properties,
-        progress=context.reporter,
-        compression=compression,
-        observer=context.observer,
-        clock=context.clock,
-    )
 
 
 OPTIMIZE: Final = JobKind(

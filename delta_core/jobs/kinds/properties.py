@@ -51,27 +51,15 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     output: dict[str, Any] = {"set": changed, "unset": removed}
     if spec.params.get("dry_run", False) or not (changed or removed):
         return context.succeeded(spec, predicted=predicted, output=output)
-    properties_with_key = context.commit_properties(spec)
+    run_with_key = context.run.with_commit(context.commit_properties(spec))
     steps: list[Committed] = []
     if changed:
         # The last commit records the key, so that a job that died between the two commits repeats both.
-        properties = properties_with_key.without_key() if removed else properties_with_key
-        steps.append(
-            set_properties(
-                snapshot, changed, properties=properties, observer=context.observer, clock=context.clock
-            )
-        )
+        run = run_with_key.without_key() if removed else run_with_key
+        steps.append(set_properties(snapshot, changed, run=run))
         snapshot = steps[-1].snapshot or snapshot.refresh()
     if removed:
-        steps.append(
-            unset_properties(
-                snapshot,
-                removed,
-                properties=properties_with_key,
-                observer=context.observer,
-                clock=context.clock,
-            )
-        )
+        steps.append(unset_properties(snapshot, removed, run=run_with_key))
     committed = tuple(step.version for step in steps if not step.already_applied)
     return context.succeeded(
         spec,

@@ -20,7 +20,7 @@ _PARAMS: Final = {
 def run(spec: JobSpec, context: JobContext) -> JobResult:
     """Plan, and commit only with `dry_run` false."""
     snapshot = context.require_snapshot()
-    plan = plan_fsck(snapshot, clock=context.clock)
+    plan = plan_fsck(snapshot, run=context.run)
     context.reporter.emit("files.planned", files=len(plan.missing), bytes=plan.missing_bytes)
     output = {"plan": plan.to_json()}
     warnings = tuple(
@@ -28,14 +28,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     )
     if spec.params.get("dry_run", True):
         return context.succeeded(spec, predicted=plan.predicted(), output=output, warnings=warnings)
-    result = apply_fsck(
-        snapshot,
-        plan,
-        properties=context.commit_properties(spec),
-        progress=context.reporter,
-        observer=context.observer,
-        clock=context.clock,
-    )
+    result = apply_fsck(snapshot, plan, run=context.run.with_commit(context.commit_properties(spec)))
     committed = result.committed
     return context.succeeded(
         spec,

@@ -62,16 +62,12 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         snapshot,
         version=params.get("version"),
         timestamp_ms=None if timestamp is None else parse_timestamp_ms(timestamp),
-        clock=context.clock,
+        run=context.run,
     )
     context.reporter.emit("files.planned", added=len(plan.added), removed=len(plan.removed))
     if params.get("diff", "files") == "rows":
         rows = diff_rows(
-            snapshot,
-            plan,
-            sample_rows=params.get("sample_rows", MAX_SAMPLE_ROWS),
-            progress=context.reporter,
-            clock=context.clock,
+            snapshot, plan, sample_rows=params.get("sample_rows", MAX_SAMPLE_ROWS), run=context.run
         )
         plan = replace(plan, row_diff=rows)
     output = {
@@ -88,12 +84,9 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         snapshot,
         plan,
         ignore_missing_files=params.get("ignore_missing_files", False),
-        properties=context.commit_properties(spec),
-        progress=context.reporter,
         by_timestamp=timestamp is not None,
         expected_version=expected,
-        observer=context.observer,
-        clock=context.clock,
+        run=context.run.with_commit(context.commit_properties(spec)),
     )
     committed = result.committed
     return context.succeeded(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from delta_core.jobs.context import JobContext
@@ -48,16 +49,12 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         return context.succeeded(
             spec, predicted=plan.predicted(), output={"plan": plan.to_json()}, warnings=inner_table_warnings
         )
-    result = apply_vacuum(
-        snapshot,
-        plan,
+    run = replace(
+        context.run,
         executor=context.executor_for(spec, planned_bytes=0),
-        properties=context.commit_properties(spec),
-        progress=context.reporter,
-        observer=context.observer,
-        before_deleting=context.check_lease,
-        clock=context.clock,
+        commit=context.commit_properties(spec),
     )
+    result = apply_vacuum(snapshot, plan, before_deleting=context.check_lease, run=run)
     return context.succeeded(
         spec,
         version_to=max((snapshot.version, *result.commits)),

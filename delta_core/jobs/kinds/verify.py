@@ -62,8 +62,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         compare_with_version=params.get("version_from"),
         expected_rows=params.get("expected_rows"),
         sample_footers=params.get("sample_footers", 20),
-        allowed_roots=context.allowed_roots(spec),
-        clock=context.clock,
+        run=replace(context.run, allowed_roots=context.allowed_roots(spec)),
     )
     return _result(spec, context, report)
 
@@ -76,9 +75,8 @@ def _verify_commits(spec: JobSpec, context: JobContext, commits: list[int]) -> V
             cause="Single commits are checked, not a version of the table.",
             fix="Leave out the parameter or commits.",
         )
-    return verify_commits(
-        context.require_store(), commits, allowed_roots=context.allowed_roots(spec), clock=context.clock
-    )
+    run = replace(context.run, allowed_roots=context.allowed_roots(spec))
+    return verify_commits(context.require_store(), commits, run=run)
 
 
 def _result(spec: JobSpec, context: JobContext, report: VerificationReport) -> JobResult:

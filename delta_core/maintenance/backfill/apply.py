@@ -8,14 +8,12 @@ starts from the state of the table, so a caller that was stopped half way calls 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from delta_core.actions import Action
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
-from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.post_commit import commit_and_checkpoint
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteReadError,
@@ -24,20 +22,16 @@ from delta_core.errors import (
 )
 from delta_core.maintenance.backfill.files import files_without_row_ids, lacks_row_ids
 from delta_core.maintenance.row_counts import uncounted_paths
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
-from delta_core.storage.log_store import LogStore
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.enablement import protocol_for, refuse_unsupported_definition
 from delta_core.table_features.table_properties import ENABLE_ROW_TRACKING
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import Committed, raise_for_result
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.row_ids import FEATURE, SUSPENDED, enables_row_tracking
-from delta_core.transaction.transaction import Transaction
 
 FILES_PER_COMMIT: Final = 10_000
 """A commit with this many files takes some megabytes of log. A conflict repeats the work of one commit."""
@@ -66,13 +60,7 @@ class BackfillResult:
 
 
 def enable_row_tracking(
-    snapshot: Snapshot,
-    *,
-    files_per_commit: int = FILES_PER_COMMIT,
-    allowed_roots: Sequence[LogStore] = (),
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
+    snapshot: Snapshot, *, files_per_commit: int = FILES_PER_COMMIT, run: Run = DEFAULT_RUN
 ) -> BackfillResult:
     """Give row ids to the rows of a table and enable row tracking. Does nothing when it is enabled already.
 
@@ -84,10 +72,7 @@ def enable_row_tracking(
     Args:
         snapshot: any version of the table.
         files_per_commit: the most files that one commit adds again.
-        allowed_roots: the roots that absolute paths in the log may lead to, for a shallow clone; see `Scan`.
-        properties: provenance and limits of the commits. The last commit carries the idempotency key.
-        observer: is notified of each phase of the commits.
-        clock: source of the current time.
+        run: the surroundings. Only the last commit carries the idempotency key.
 
     Raises:
         ConfigurationError: the number of files is not positive.
@@ -98,41 +83,28 @@ def enable_row_tracking(
         PathEscapeError: a file whose rows must be counted is neither in the table nor below an allowed root;
             nothing was committed.
     """
-    access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
-    backfill = _Backfill(access=access, properties=properties, observer=observer, clock=clock)
-    return backfill.run(snapshot, files_per_commit=files_per_commit, enables=True)
+    return _Backfill(run=run).apply(snapshot, files_per_commit=files_per_commit, enables=True)
 
 
 def assign_row_ids(
-    snapshot: Snapshot,
-    *,
-    files_per_commit: int = FILES_PER_COMMIT,
-    allowed_roots: Sequence[LogStore] = (),
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
+    snapshot: Snapshot, *, files_per_commit: int = FILES_PER_COMMIT, run: Run = DEFAULT_RUN
 ) -> BackfillResult:
     """Give row ids to the rows of a table without enabling row tracking.
 
     Afterwards the table supports row tracking and every row has an id. This is `enable_row_tracking` without
     its last commit, for callers that enable row tracking together with another change. The idempotency key of
-    `properties` is not used. Arguments and errors are those of `enable_row_tracking`.
+    `run` is not used. Arguments and errors are those of `enable_row_tracking`.
     """
-    access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
-    backfill = _Backfill(access=access, properties=properties, observer=observer, clock=clock)
-    return backfill.run(snapshot, files_per_commit=files_per_commit, enables=False)
+    return _Backfill(run=run).apply(snapshot, files_per_commit=files_per_commit, enables=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Backfill:
     """The commits of one backfill."""
 
-    access: DataAccess
-    properties: CommitProperties
-    observer: TransactionObserver
-    clock: Clock
+    run: Run
 
-    def run(self, snapshot: Snapshot, *, files_per_commit: int, enables: bool) -> BackfillResult:
+    def apply(self, snapshot: Snapshot, *, files_per_commit: int, enables: bool) -> BackfillResult:
         """Make all commits. A commit that conflicts with another writer is tried again."""
         if files_per_commit < 1:
             raise ConfigurationError(
@@ -148,7 +120,7 @@ class _Backfill:
         files = commits = conflicts = 0
         while True:
             try:
-                if adds := files_without_row_ids(latest, limit=files_per_commit, access=self.access):
+                if adds := files_without_row_ids(latest, limit=files_per_commit, access=self.run.access):
                     self.commit(latest, *adds, operation="ROW TRACKING BACKFILL", parameters={}, last=False)
                     files, commits = files + len(adds), commits + 1
                 else:
@@ -165,7 +137,7 @@ class _Backfill:
         """Check, before the first commit, that every file that must be opened may be opened."""
         files = latest.files.to_table(LIVE_FILE_SCHEMA.names)
         unnumbered = files.filter(lacks_row_ids(files))
-        self.access.require_allowed_paths(uncounted_paths(unnumbered), store=latest.store)
+        self.run.access.require_allowed_paths(uncounted_paths(unnumbered), store=latest.store)
 
     def support(self, latest: Snapshot) -> Snapshot:
         """Add the feature to the protocol and remove its suspension; returns the resulting version."""
@@ -202,13 +174,11 @@ class _Backfill:
         last: bool,
     ) -> Committed:
         """Make one commit; only the last one carries the idempotency key."""
-        transaction = Transaction.begin(
+        run = self.run if last else self.run.without_key()
+        transaction = run.begin(
             latest,
             operation=operation,
             writer_kind=WriterKind.REWRITE,
             operation_parameters=parameters,
-            properties=self.properties if last else self.properties.without_key(),
-            observer=self.observer,
-            clock=self.clock,
         )
-        return raise_for_result(commit_and_checkpoint(transaction.add(*actions)))
+        return commit_or_raise(transaction.add(*actions))

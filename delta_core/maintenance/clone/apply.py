@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -10,11 +9,9 @@ from uuid import uuid4
 import pyarrow as pa
 
 from delta_core.actions import Action, AddFile, Metadata, Protocol
-from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import CloneError, DeltaError
-from delta_core.execution.executor import Executor
-from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.execution.reporter import SILENT
+from delta_core.clock import Clock
+from delta_core.dml.post_commit import commit_or_raise
+from delta_core.errors import CloneError
 from delta_core.maintenance.clone.copying import copy_files
 from delta_core.maintenance.clone.location_check import require_separate_locations
 from delta_core.maintenance.clone.result import CloneResult
@@ -26,26 +23,21 @@ from delta_core.maintenance.clone.translation import (
     identity_of,
     shallow_clone_files,
 )
-from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.domains import domain_changes
 from delta_core.maintenance.row_counts import with_needed_counts
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.parallel import MAX_REQUESTS
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.identity import keep_high_water_marks
 from delta_core.table_features.internal_properties import IN_COMMIT_TIMESTAMPS, restored_configuration
 from delta_core.table_features.support import require_write_support
 from delta_core.table_features.upgrade import merged
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import Committed, Rejected, raise_for_result
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from delta_core.transaction.in_commit_time import has_in_commit_times, with_enablement_properties
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.row_ids import DOMAIN
 from delta_core.transaction.transaction import Transaction
@@ -93,14 +85,7 @@ class ClonePlan:
         )
 
 
-def plan_clone(
-    source: Snapshot,
-    target: LogStore,
-    *,
-    shallow: bool,
-    allowed_roots: Sequence[LogStore] = (),
-    clock: Clock = SYSTEM_CLOCK,
-) -> ClonePlan:
+def plan_clone(source: Snapshot, target: LogStore, *, shallow: bool, run: Run = DEFAULT_RUN) -> ClonePlan:
     """Compare the source with the clone. Writes nothing; reads both logs.
 
     The only reads of data files are footers: those of new files whose row count the clone's log requires and
@@ -110,9 +95,7 @@ def plan_clone(
         source: the version to clone.
         target: the store rooted at the existing or future clone.
         shallow: refer to the source's files instead of copying them.
-        allowed_roots: the roots that absolute paths in the source's log may lead to, when the source is a
-            shallow clone.
-        clock: source of the current time.
+        run: the surroundings. Its allowed roots are those of the source, when that is a shallow clone.
 
     Raises:
         CloneError: the target is another table, or one of source and target lies within the other.
@@ -120,11 +103,11 @@ def plan_clone(
         PathEscapeError: the source refers to files outside its root and the allowed roots.
         MissingDataFileError, InvalidTableError: a required footer cannot be read.
     """
-    verified_at_ms = clock.now_ms()
+    verified_at_ms = run.now_ms()
     require_separate_locations(source.store, target)
     source.require_readable(operation="clone the table", through_scan=True)
-    base = Snapshot.load(target, clock=clock) if Snapshot.exists(target) else None
-    access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
+    base = Snapshot.load(target, clock=run.clock) if Snapshot.exists(target) else None
+    access = run.access
     known: list[AddFile] = []
     if base is not None:
         _require_clone(base, source)
@@ -135,7 +118,7 @@ def plan_clone(
     else:
         copier = Copier(table_id=source.metadata.id, source=source.store, access=access)
         translated = copier.translated(files, known=known)
-    protocol, metadata = _definition(source, base, clock)
+    protocol, metadata = _definition(source, base, run.clock)
     require_write_support(
         protocol,
         metadata,
@@ -162,7 +145,7 @@ def plan_clone(
         target=target,
         base=base,
         shallow=shallow,
-        allowed_roots=tuple(allowed_roots),
+        allowed_roots=run.allowed_roots,
         protocol=protocol,
         metadata=metadata,
         actions=tuple(_domains(source, base)),
@@ -173,24 +156,14 @@ def plan_clone(
     )
 
 
-def apply_clone(
-    plan: ClonePlan,
-    *,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    executor: Executor | None = None,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
-) -> CloneResult:
+def apply_clone(plan: ClonePlan, *, run: Run = DEFAULT_RUN) -> CloneResult:
     """Copy the objects of the plan, several at a time, then commit.
 
     Readers see the complete clone or no clone. When the commit fails, the copies are deleted.
 
     Args:
         plan: made by `plan_clone`.
-        properties: provenance, idempotency key and limits of the commit.
-        executor: runs the copy tasks; threads of this process when None.
-        observer: is notified of the commit's phases.
-        clock: source of the current time.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         MissingDataFileError: a file of the source is missing, for instance because a vacuum deleted it.
@@ -201,29 +174,17 @@ def apply_clone(
     if plan.is_empty:
         return CloneResult(committed=None, source_version=plan.source.version)
     owned = OwnedFiles(store=plan.target, paths=tuple(encode_data_path(copy.path) for copy in plan.copies))
-    remote = plan.target.remote or plan.source.store.remote
     copied = 0
-    try:
+    with owned.deleted_on_error(BaseException):
         if plan.copies:
-            copied = copy_files(
-                plan.copies,
-                target=plan.target,
-                allowed_roots=plan.allowed_roots,
-                executor=executor or InlineExecutor(MAX_REQUESTS if remote else None),
-            )
-        transaction = _staged(plan, copied, properties, observer, clock).prepare()
-    except BaseException as error:
-        # Nothing was written to the log, so no version refers to the copies.
-        reason = (
-            error if isinstance(error, DeltaError) else CloneError(f"The clone was interrupted: {error!r}.")
-        )
-        owned.discard(Rejected(error=reason))
-        raise
-    result = commit_with_events(transaction, SILENT)
-    if not isinstance(result, Committed) or result.already_applied:
-        owned.discard(result if not isinstance(result, Committed) else _superfluous())
+            source_run = replace(run, allowed_roots=plan.allowed_roots)
+            copied = copy_files(plan.copies, target=plan.target, run=source_run)
+        transaction = _staged(plan, copied, run).prepare()
+    committed = commit_or_raise(transaction, owned=owned)
+    if committed.already_applied:
+        owned.delete()  # An earlier run with the same idempotency key has copied the files.
     return CloneResult(
-        committed=raise_for_result(result),
+        committed=committed,
         source_version=plan.source.version,
         files_added=len(plan.adds),
         files_removed=0 if plan.removed is None else plan.removed.num_rows,
@@ -232,36 +193,28 @@ def apply_clone(
     )
 
 
-def _staged(
-    plan: ClonePlan, copied: int, properties: CommitProperties, observer: TransactionObserver, clock: Clock
-) -> Transaction:
+def _staged(plan: ClonePlan, copied: int, run: Run) -> Transaction:
     parameters: dict[str, Any] = {
         "source": plan.source.store.uri,
         "sourceVersion": plan.source.version,
         "isShallow": plan.shallow,
     }
     if plan.base is None:
-        transaction = Transaction.create(
+        transaction = run.create(
             plan.target,
             operation="CLONE",
             writer_kind=WriterKind.RESTORE,
             operation_parameters=parameters,
-            properties=properties,
-            observer=observer,
-            clock=clock,
             verified_at_ms=plan.verified_at_ms,
         )
     else:
-        transaction = Transaction.begin(
+        transaction = run.begin(
             plan.base,
             operation="CLONE",
             writer_kind=WriterKind.RESTORE,
             operation_parameters=parameters,
-            properties=properties,
             # Under a weaker level, rows that another writer appends meanwhile would stay in the clone.
             isolation=IsolationLevel.SERIALIZABLE,
-            observer=observer,
-            clock=clock,
         ).read_predicate(None)
     base = plan.base
     if base is None or plan.protocol != base.protocol:
@@ -271,7 +224,7 @@ def _staged(
     removed_bytes = 0
     if plan.removed is not None:
         removed_bytes = sum(plan.removed.column("size_bytes").to_pylist())
-        transaction.add(*remove_actions(plan.removed, deletion_timestamp_ms=clock.now_ms()))
+        transaction.add(*remove_actions(plan.removed, deletion_timestamp_ms=run.now_ms()))
     transaction.add(*plan.adds, *plan.actions).preserve_rows(True)
     transaction.set_metrics(
         {
@@ -284,10 +237,6 @@ def _staged(
         }
     )
     return transaction
-
-
-def _superfluous() -> Rejected:
-    return Rejected(error=CloneError("An earlier run with the same idempotency key has cloned the table."))
 
 
 def _definition(source: Snapshot, base: Snapshot | None, clock: Clock) -> tuple[Protocol, Metadata]:

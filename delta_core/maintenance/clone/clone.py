@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
@@ -12,6 +13,7 @@ from delta_core.execution.executor import Executor
 from delta_core.maintenance.clone.apply import apply_clone, plan_clone
 from delta_core.maintenance.clone.history import clone_history
 from delta_core.maintenance.clone.result import CloneResult
+from delta_core.run import Run
 from delta_core.snapshot.argument_parsing import Instant, epoch_ms
 from delta_core.snapshot.commit_time import whole_number
 from delta_core.snapshot.snapshot import Snapshot
@@ -20,10 +22,7 @@ from delta_core.storage.open import open_store
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
-    require_commit_properties,
 )
-from delta_core.transaction.commit_result import AlreadyApplied
-from delta_core.transaction.idempotency import already_applied
 
 
 @public
@@ -117,7 +116,7 @@ def clone_table(
         ConcurrentModificationError: another writer wrote to the clone meanwhile. No copies are left.
         CommitStateUnknownError: the store did not confirm whether the commit succeeded; the copies were kept.
     """
-    require_commit_properties(commit_properties)
+    run = Run(clock=clock, executor=executor, commit=commit_properties)
     _require_arguments(
         shallow=shallow,
         keep_history=keep_history,
@@ -129,25 +128,16 @@ def clone_table(
     options = storage_options if target_storage_options is None else target_storage_options
     target = open_store(target_uri, storage_options=options, clock=clock)
     source = Snapshot.load(source_store, version=version, timestamp_ms=epoch_ms(timestamp_ms), clock=clock)
-    roots = open_allowed_roots(allowed_roots, storage_options=storage_options, clock=clock)
+    run = replace(
+        run, allowed_roots=open_allowed_roots(allowed_roots, storage_options=storage_options, clock=clock)
+    )
     if keep_history:
-        return clone_history(
-            source,
-            target,
-            from_version=history_from,
-            allowed_roots=roots,
-            compare_bytes=compare_bytes,
-            executor=executor,
-            clock=clock,
-        )
-    plan = plan_clone(source, target, shallow=shallow, allowed_roots=roots, clock=clock)
-    earlier = None if plan.base is None else already_applied(plan.base, commit_properties.txn)
-    if plan.base is not None and earlier is not None:
-        applied = AlreadyApplied(
-            version=plan.base.version, attempts=0, snapshot=plan.base, transaction=earlier
-        )
+        return clone_history(source, target, from_version=history_from, compare_bytes=compare_bytes, run=run)
+    plan = plan_clone(source, target, shallow=shallow, run=run)
+    applied = None if plan.base is None else run.already_applied(plan.base)
+    if applied is not None:
         return CloneResult(committed=applied, source_version=source.version)
-    return apply_clone(plan, properties=commit_properties, executor=executor, clock=clock)
+    return apply_clone(plan, run=run)
 
 
 def _require_arguments(

@@ -7,9 +7,12 @@ from contextlib import ExitStack
 
 from delta_core.errors import CloneError
 from delta_core.execution.executor import Executor, JsonObject
+from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.clone.translation import Copy
+from delta_core.run import Run
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.parallel import MAX_REQUESTS
 from delta_core.storage.task_stores import share_with_tasks, task_store
 
 _CHUNK_BYTES = 8 << 20
@@ -49,25 +52,25 @@ def copy_file(task: JsonObject) -> JsonObject:
     return {"bytes": size}
 
 
-def copy_files(
-    copies: Sequence[Copy],
-    *,
-    target: LogStore,
-    allowed_roots: Sequence[LogStore],
-    executor: Executor,
-) -> int:
+def copy_executor(copies: Sequence[Copy], target: LogStore, run: Run) -> Executor:
+    """The run's executor, or threads of this process: many when a store is remote."""
+    remote = target.remote or any(copy.source.store.remote for copy in copies)
+    return run.executor or InlineExecutor(MAX_REQUESTS if remote else None)
+
+
+def copy_files(copies: Sequence[Copy], *, target: LogStore, run: Run) -> int:
     """Copy all objects; returns the number of bytes. When a copy fails, no other copy is still running.
 
     Raises:
         DeltaError: as `copy_file`.
     """
     sources = {copy.source.store.uri: copy.source.store for copy in copies}
-    sources |= {root.uri: root for root in allowed_roots}
+    sources |= {root.uri: root for root in run.allowed_roots}
     tasks = [
         {
             "source_uri": copy.source.store.uri,
             "path": copy.source.path,
-            "allowed_root_uris": [root.uri for root in allowed_roots],
+            "allowed_root_uris": [root.uri for root in run.allowed_roots],
             "target_uri": target.uri,
             "to": copy.path,
             "size_bytes": copy.size_bytes,
@@ -77,7 +80,9 @@ def copy_files(
     with ExitStack() as stack:
         for store in (*sources.values(), target):
             stack.enter_context(share_with_tasks(store))
-        return sum(int(result["bytes"]) for _, result in executor.map(copy_file, tasks))
+        return sum(
+            int(result["bytes"]) for _, result in copy_executor(copies, target, run).map(copy_file, tasks)
+        )
 
 
 def _wrong_size(path: str, cause: str) -> CloneError:

@@ -13,7 +13,6 @@ import pyarrow as pa
 from delta_core.execution.executor import Executor, JsonObject, TaskFunction
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.limits import available_memory_bytes
-from delta_core.execution.reporter import ProgressReporter
 from delta_core.maintenance.clustering.curve import Shape, fit_curve
 from delta_core.maintenance.clustering.external import (
     file_ranges,
@@ -31,9 +30,8 @@ from delta_core.maintenance.clustering.spill import local_spill, shared_spill
 from delta_core.maintenance.clustering.values import column_at
 from delta_core.maintenance.rewriting.layout import FileLayout
 from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused
-from delta_core.storage.data_access import DataAccess
+from delta_core.run import Run
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.task_stores import share_with_tasks
 
 SPARK_TASK_MEMORY_BYTES: Final = 512 << 20
 """Default memory of a task on Spark. The memory of a Spark executor's Python process is often no larger."""
@@ -68,41 +66,36 @@ class GroupRunner:
 
     Args:
         store: the table's store.
-        access: the roots outside the table that the groups' files may be in.
         layout: the result of `layout_fields`.
         sources: the groups' files as in the log.
         columns: columns to sort by, as paths of physical names.
         shape: Z-order or Hilbert curve.
         seed: seed of the random samples.
-        executor: runs the tasks; threads of this process when None.
         memory_limit_bytes: limit for the rows in memory at a time, of this process or, on Spark, of each
             task. Half of the available memory, or 512 MiB on Spark, when None.
-        progress: receives `data.writing`.
+        run: the surroundings. Its progress receives `data.writing`.
     """
 
     def __init__(
         self,
         *,
         store: LogStore,
-        access: DataAccess,
         layout: Mapping[str, Any],
         sources: LiveSources,
         columns: Sequence[Sequence[str]],
         shape: Shape,
         seed: int,
-        executor: Executor | None,
         memory_limit_bytes: int | None,
-        progress: ProgressReporter,
+        run: Run,
     ) -> None:
         self._store = store
-        self._access = access
         self._layout = layout
         self._sources = sources
         self._columns = [list(path) for path in columns]
         self._shape: Shape = shape
         self._seed = seed
-        self._progress = progress
-        self._executor: Executor = InlineExecutor() if executor is None else executor
+        self._progress = run.progress
+        self._executor: Executor = InlineExecutor() if run.executor is None else run.executor
         inline = isinstance(self._executor, InlineExecutor)
         self._workers = self._executor.max_workers if isinstance(self._executor, InlineExecutor) else 1
         default = available_memory_bytes() // 2 if inline else SPARK_TASK_MEMORY_BYTES
@@ -111,15 +104,11 @@ class GroupRunner:
         self._written: list[JsonObject] = []
         self._total = 0
 
-    def run(self, groups: Sequence[ClusteringGroup]) -> list[GroupResult]:
+    def rewrite(self, groups: Sequence[ClusteringGroup]) -> list[GroupResult]:
         """Rewrite every group; results in the groups' order. On an error, the new files are deleted."""
         self._total = sum(group.num_files for group in groups)
         self._report_progress()
         results: dict[int, GroupResult] = {}
-        with share_with_tasks(*self._access.allowed_roots, self._store):
-            return self._run(groups, results)
-
-    def _run(self, groups: Sequence[ClusteringGroup], results: dict[int, GroupResult]) -> list[GroupResult]:
         try:
             share = self._memory // self._workers
             small = [i for i, group in enumerate(groups) if self._fits(group, share)]

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import uuid4
 
 from delta_core.actions import AddFile, Metadata, Protocol
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.known_properties import refuse_unknown_properties, require_valid_values
 from delta_core.dml.post_commit import commit_and_checkpoint
 from delta_core.errors import InvalidTablePropertyError, TableExistsError
@@ -24,6 +23,7 @@ from delta_core.maintenance.convert.listing import (
     require_partitioning_given,
 )
 from delta_core.maintenance.convert.schema_union import SchemaUnion
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
 from delta_core.schema.evolution import require_writable_void, warn_of_void
 from delta_core.schema.json import schema_from_json, schema_to_json
@@ -47,10 +47,7 @@ from delta_core.table_features.stats_columns import require_stats_columns
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.universal_format import require_universal_format
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
-from delta_core.transaction.transaction import Transaction
 
 _FILES_AT_A_TIME = 1024
 """Number of files whose results are held in memory. Only running tasks hold footers."""
@@ -112,8 +109,7 @@ def plan_conversion(
     description: str | None = None,
     configuration: Mapping[str, str] | None = None,
     collect_stats: bool = True,
-    executor: Executor | None = None,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> ConversionPlan:
     """Plan the conversion of the Parquet files below a store's root. Writes nothing.
 
@@ -128,8 +124,7 @@ def plan_conversion(
         name, description: name and description of the table.
         configuration: table properties.
         collect_stats: whether to take column statistics from the footers; row counts are always taken.
-        executor: runs the tasks that read footers; threads of this process when None.
-        clock: source of the current time.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         TableExistsError: there is a transaction log.
@@ -138,7 +133,7 @@ def plan_conversion(
         InvalidTablePropertyError: a property is unknown, or existing files do not guarantee what it claims.
         UnsupportedTableFeatureError: a property requires an unsupported feature.
     """
-    verified_at_ms = clock.now_ms()
+    verified_at_ms = run.now_ms()
     require_no_table(store)
     request = ProtocolRequest.of(configuration or {})
     properties = dict(request.properties)
@@ -151,7 +146,7 @@ def plan_conversion(
     widening = properties.get("delta.enableTypeWidening", "false").strip().lower() == "true"
     footers = _Footers(store=store, columns=columns, configuration=properties, collect_stats=collect_stats)
     with share_with_tasks(store):
-        runner = executor or InlineExecutor(MAX_REQUESTS if store.remote else None)
+        runner = run.executor or InlineExecutor(MAX_REQUESTS if store.remote else None)
         schema, described = footers.read(runner, files, SchemaUnion(widens=widening))
     names = tuple(column.name for column in columns)
     table_columns = TableColumns(schema=schema, partition_columns=names, configuration=properties).validated()
@@ -173,7 +168,7 @@ def plan_conversion(
         configuration=properties,
         name=name,
         description=description,
-        created_time_ms=clock.now_ms(),
+        created_time_ms=run.now_ms(),
     )
     require_universal_format(metadata)
     adds = tuple(
@@ -198,20 +193,14 @@ def plan_conversion(
     )
 
 
-def apply_conversion(
-    plan: ConversionPlan,
-    *,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
-) -> Committed:
+def apply_conversion(plan: ConversionPlan, *, run: Run = DEFAULT_RUN) -> Committed:
     """Commit the plan as version 0. One request when no other writer interferes; no file is opened.
 
     Raises:
         TableExistsError: another writer created a table at the location since the plan.
         CommitStateUnknownError: the store did not confirm whether the commit succeeded.
     """
-    transaction = Transaction.create(
+    transaction = run.create(
         plan.store,
         operation="CONVERT",
         writer_kind=WriterKind.RESTORE,
@@ -221,9 +210,6 @@ def apply_conversion(
             "collectStats": plan.collect_stats,
             "sourceFormat": "parquet",
         },
-        properties=properties,
-        observer=observer,
-        clock=clock,
         verified_at_ms=plan.verified_at_ms,
     )
     transaction.add(plan.protocol, plan.metadata, *plan.files)

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.definition.change import applied_before
 from delta_core.errors import ConfigurationError, TableExistsError
 from delta_core.execution.executor import Executor
 from delta_core.log.log_path import LOG_DIRECTORY
 from delta_core.maintenance.convert.apply import apply_conversion, plan_conversion, table_exists
 from delta_core.maintenance.convert.listing import PartitionStrategy
+from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
@@ -24,7 +24,6 @@ from delta_core.storage.open import open_store
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
-    require_commit_properties,
 )
 from delta_core.transaction.commit_result import Committed
 
@@ -90,13 +89,13 @@ def convert_to_deltalake(
         UnsupportedTableFeatureError: a property requires an unsupported feature.
         ConfigurationError: the mode or the partition strategy is not valid.
     """
-    require_commit_properties(commit_properties)
+    run = Run(clock=clock, executor=executor, commit=commit_properties)
     _require_one_of("mode", mode, ("error", "ignore"))
     strategy = "hive" if partition_strategy is None else partition_strategy
     _require_one_of("partition_strategy", strategy, ("hive", "directory"))
     store = open_store(uri, storage_options=storage_options, clock=clock)
     if store.list_directory(LOG_DIRECTORY):
-        return _existing(store, mode, commit_properties, clock)
+        return _existing(store, mode, run)
     try:
         plan = plan_conversion(
             store,
@@ -106,17 +105,16 @@ def convert_to_deltalake(
             description=description,
             configuration=configuration,
             collect_stats=collect_stats,
-            executor=executor,
-            clock=clock,
+            run=run,
         )
-        return apply_conversion(plan, properties=commit_properties, clock=clock)
+        return apply_conversion(plan, run=run)
     except TableExistsError:
-        return _existing(store, mode, commit_properties, clock)
+        return _existing(store, mode, run)
 
 
-def _existing(store: LogStore, mode: str, properties: CommitProperties, clock: Clock) -> Committed | None:
+def _existing(store: LogStore, mode: str, run: Run) -> Committed | None:
     if Snapshot.exists(store):
-        applied = applied_before(Snapshot.load(store, clock=clock), properties=properties)
+        applied = run.already_applied(Snapshot.load(store, clock=run.clock))
         if applied is not None:
             return applied
     if mode == "ignore":

@@ -17,41 +17,30 @@ still read the table, and a second call continues.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from delta_core.actions import Action
 from delta_core.checkpoint.write import write_checkpoint
-from delta_core.clock import Clock
 from delta_core.errors import (
     ConcurrentModificationError,
     ConfigurationError,
     FeatureRemovalError,
     MaxCommitAttemptsError,
 )
-from delta_core.execution.executor import Executor
+from delta_core.maintenance.feature_drop.drop import Drop, checkpointed
 from delta_core.maintenance.feature_drop.history import CleanSince, History, oldest_version
 from delta_core.maintenance.feature_drop.path_check import require_allowed_paths
 from delta_core.maintenance.feature_drop.preparation import PREPARATIONS
-from delta_core.maintenance.feature_drop.run import Run, checkpointed
 from delta_core.maintenance.feature_drop.state import table_state
 from delta_core.maintenance.feature_drop.truncation import truncate_history as delete_log_before
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
-from delta_core.storage.log_store import LogStore
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.table_features.removal import RemovalPlan, plan_removal
 from delta_core.table_features.removal_rules import HistoryRule
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import (
-    DEFAULT_COMMIT_PROPERTIES,
-    CommitProperties,
-    require_commit_properties,
-)
-from delta_core.transaction.commit_result import AlreadyApplied, Committed
-from delta_core.transaction.idempotency import already_applied
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction.commit_result import Committed
 
 _log = logging.getLogger(__name__)
 
@@ -60,15 +49,7 @@ _PROTECTION: Final = "checkpointProtection"
 
 
 def drop_feature(
-    snapshot: Snapshot,
-    name: str,
-    *,
-    truncate_history: bool = False,
-    allowed_roots: Sequence[LogStore] = (),
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    executor: Executor | None = None,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock | None = None,
+    snapshot: Snapshot, name: str, *, truncate_history: bool = False, run: Run = DEFAULT_RUN
 ) -> Committed:
     """Drop a table feature, so that clients that do not support the feature can use the table.
 
@@ -84,13 +65,7 @@ def drop_feature(
             `delta.dropFeatureTruncateHistory.retentionDuration` (24 hours) has passed. Otherwise they are
             kept behind a protected checkpoint, and the table gets the feature `checkpointProtection`. To
             drop `checkpointProtection` itself, delete the protected versions.
-        allowed_roots: the roots that absolute paths in the log may lead to, for a shallow clone; see `Scan`.
-            Nothing is written or deleted there.
-        properties: provenance, idempotency key and limits. Only the commit that drops the feature carries
-            the idempotency key.
-        executor: runs the tasks that rewrite files; threads of this process when None.
-        observer: is notified of each phase of the commits.
-        clock: source of the current time; the snapshot's clock when None.
+        run: the surroundings. Only the commit that drops the feature carries the idempotency key.
 
     Raises:
         FeatureRemovalError: the table does not support the feature, this library has no rule for dropping it,
@@ -102,22 +77,13 @@ def drop_feature(
         PathEscapeError: a file that must be opened is neither in the table nor below an allowed root;
             nothing was committed.
     """
-    require_commit_properties(properties)
     latest = snapshot.refresh()
-    done = _done(latest, properties)
+    done = run.already_applied(latest)
     if done is not None:
         return done
     latest.require_writable(writer_kind=WriterKind.REWRITE, operation=f"drop the table feature {name}")
     plan = _planned(latest, name)
-    clock = clock or latest.clock
-    run = Run(
-        feature=plan.feature,
-        access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
-        properties=properties,
-        executor=executor,
-        observer=observer,
-        clock=clock,
-    )
+    drop = Drop(feature=plan.feature, last=run)
     shared = _SharedState(history=History(feature=plan.feature))
     has_history = plan.history is HistoryRule.WITHOUT_TRACES or plan.feature == _PROTECTION
     if truncate_history and not has_history:
@@ -127,32 +93,24 @@ def drop_feature(
             fix="Leave truncate_history out.",
         )
     if plan.feature == _PROTECTION and not truncate_history:
-        plan = _with_history(run, latest, shared)  # The protected versions may be deleted already.
+        plan = _with_history(drop, latest, shared)  # The protected versions may be deleted already.
     _refuse_early(plan, truncate_history=truncate_history)
-    require_allowed_paths(run, latest)
+    require_allowed_paths(drop, latest)
     conflicts = 0
     while True:
         try:
-            return _attempt(run, latest, shared, truncate_history=truncate_history)
+            return _attempt(drop, latest, shared, truncate_history=truncate_history)
         except (ConcurrentModificationError, MaxCommitAttemptsError):
             conflicts += 1
             if conflicts > _MOST_CONFLICTS:
                 raise
         except FeatureRemovalError:
             # Another run of the same job may have dropped the feature meanwhile.
-            done = _done(latest.refresh(), properties)
+            done = run.already_applied(latest.refresh())
             if done is None:
                 raise
             return done
         latest = latest.refresh()
-
-
-def _done(latest: Snapshot, properties: CommitProperties) -> AlreadyApplied | None:
-    """The result when the table has the idempotency key already; None otherwise."""
-    known = already_applied(latest, properties.txn)
-    if known is None:
-        return None
-    return AlreadyApplied(version=latest.version, attempts=0, snapshot=latest, transaction=known)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,34 +136,34 @@ def _refuse_early(plan: RemovalPlan, *, truncate_history: bool) -> None:
     replace(plan, traces=() if is_removable else plan.traces, history_is_clean=True).require_ready()
 
 
-def _attempt(run: Run, latest: Snapshot, shared: _SharedState, *, truncate_history: bool) -> Committed:
+def _attempt(drop: Drop, latest: Snapshot, shared: _SharedState, *, truncate_history: bool) -> Committed:
     """Run all steps once, from the present state of the table."""
-    if run.feature in PREPARATIONS:
-        latest = PREPARATIONS[run.feature](run, latest)
-    if run.feature == _PROTECTION and truncate_history:
-        latest = _without_protected_log(run, latest)
-    plan = _with_history(run, latest, shared)
+    if drop.feature in PREPARATIONS:
+        latest = PREPARATIONS[drop.feature](drop, latest)
+    if drop.feature == _PROTECTION and truncate_history:
+        latest = _without_protected_log(drop, latest)
+    plan = _with_history(drop, latest, shared)
     since = plan.truncate_before_version
     if truncate_history and since is not None:
-        latest = delete_log_before(run, latest, before=since)
-        plan = _with_history(run, latest, shared)
+        latest = delete_log_before(drop, latest, before=since)
+        plan = _with_history(drop, latest, shared)
     elif not plan.history_is_clean:
         if since is None or shared.barrier is None or shared.barrier < since:
             # Readers of later versions start at this checkpoint and do not read older commits.
             latest = checkpointed(latest)
             shared.barrier = latest.version
-            plan = _with_history(run, latest, shared)
+            plan = _with_history(drop, latest, shared)
         plan = plan.with_protection(version=latest.version + 1)
     plan.require_ready()
     actions: list[Action] = [plan.protocol]
     if plan.metadata != latest.metadata:
         actions.append(plan.metadata)
-    committed = run.commit(
+    committed = drop.commit(
         latest,
         *actions,
         *plan.domains,
         operation="DROP FEATURE",
-        parameters={"featureName": run.feature, "truncateHistory": truncate_history},
+        parameters={"featureName": drop.feature, "truncateHistory": truncate_history},
         only_next=True,
         last=True,
     )
@@ -214,23 +172,23 @@ def _attempt(run: Run, latest: Snapshot, shared: _SharedState, *, truncate_histo
     return committed
 
 
-def _with_history(run: Run, latest: Snapshot, shared: _SharedState) -> RemovalPlan:
-    plan = _planned(latest, run.feature)
+def _with_history(drop: Drop, latest: Snapshot, shared: _SharedState) -> RemovalPlan:
+    plan = _planned(latest, drop.feature)
     if plan.history is HistoryRule.WITHOUT_TRACES:
         history = shared.history.clean_since(latest)
-    elif run.feature == _PROTECTION:
+    elif drop.feature == _PROTECTION:
         history = CleanSince(oldest_version=oldest_version(latest), version=latest.version, time_ms=None)
     else:
         return plan
-    return plan_removal(table_state(latest, history=history), run.feature, turn_off=True)
+    return plan_removal(table_state(latest, history=history), drop.feature, turn_off=True)
 
 
-def _without_protected_log(run: Run, latest: Snapshot) -> Snapshot:
+def _without_protected_log(drop: Drop, latest: Snapshot) -> Snapshot:
     value = latest.metadata.configuration.get(CHECKPOINT_PROTECTION, "0").strip()
     before = int(value) if value.isascii() and value.isdecimal() else latest.version
     if oldest_version(latest) >= before:
         return latest
-    return delete_log_before(run, latest, before=min(before, latest.version))
+    return delete_log_before(drop, latest, before=min(before, latest.version))
 
 
 def _checkpoint_if_possible(snapshot: Snapshot) -> None:

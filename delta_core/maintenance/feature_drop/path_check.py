@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
-from delta_core.maintenance.feature_drop.run import Run
+from delta_core.maintenance.feature_drop.drop import Drop
 from delta_core.maintenance.feature_drop.state import files_with_row_ids, has_row_ids, revived_files
 from delta_core.maintenance.row_counts import uncounted_paths
 from delta_core.schema.column_mapping import ColumnMappingMode
@@ -18,14 +18,14 @@ from delta_core.schema.type_changes import recorded_type_changes
 from delta_core.snapshot.snapshot import Snapshot
 
 
-def require_allowed_paths(run: Run, latest: Snapshot) -> None:
+def require_allowed_paths(drop: Drop, latest: Snapshot) -> None:
     """Check that every file that `PREPARATIONS` opens for the feature may be opened.
 
     Raises:
         PathEscapeError: a file is neither in the table nor below an allowed root.
     """
-    if run.feature in _FILES_TO_OPEN:
-        run.access.require_allowed_paths(_FILES_TO_OPEN[run.feature](latest), store=latest.store)
+    if drop.feature in _FILES_TO_OPEN:
+        drop.run.access.require_allowed_paths(_FILES_TO_OPEN[drop.feature](latest), store=latest.store)
 
 
 def _with_deletion_vectors(snapshot: Snapshot) -> Iterator[str]:

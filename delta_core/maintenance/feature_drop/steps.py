@@ -9,19 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.errors import ConcurrentModificationError, MaxCommitAttemptsError
-from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
+from delta_core.maintenance.compaction.bins import rewrite_bins
 from delta_core.maintenance.compaction.plan import FILE_COLUMNS, pack_bins
-from delta_core.maintenance.feature_drop.run import Run
+from delta_core.maintenance.feature_drop.drop import Drop
+from delta_core.maintenance.rewriting.rewrite import Operation
 from delta_core.snapshot.snapshot import Snapshot
 
 MOST_CONFLICTS: Final = 20
 
 
-def rewrite_files(run: Run, latest: Snapshot, paths: Collection[str]) -> frozenset[str]:
+def rewrite_files(drop: Drop, latest: Snapshot, paths: Collection[str]) -> frozenset[str]:
     """Rewrite live files, packed for each partition into bins of the target size; no row changes.
 
     Args:
-        run: the drop.
+        drop: the drop.
         latest: the newest version.
         paths: the files' paths, in the log's spelling.
 
@@ -39,11 +40,7 @@ def rewrite_files(run: Run, latest: Snapshot, paths: Collection[str]) -> frozens
         tuple(pack_bins(chosen, latest, target, smallest_bin=1)),
         planned_version=latest.version,
         operation=Operation(name="REORG", parameters={"predicate": [], "applyPurge": True}),
-        access=run.access,
-        executor=run.executor,
-        properties=run.without_key,
-        observer=run.observer,
-        clock=run.clock,
+        run=drop.run,
     )
     return frozenset(add.path for add in rewritten.adds)
 

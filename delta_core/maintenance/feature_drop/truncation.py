@@ -13,13 +13,13 @@ from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.errors import FeatureRemovalError
 from delta_core.log.listing import list_log
+from delta_core.maintenance.feature_drop.drop import Drop
 from delta_core.maintenance.feature_drop.history import version_time_ms
-from delta_core.maintenance.feature_drop.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.removal import TRUNCATION_RETENTION
 
 
-def truncate_history(run: Run, latest: Snapshot, *, before: int) -> Snapshot:
+def truncate_history(drop: Drop, latest: Snapshot, *, before: int) -> Snapshot:
     """Delete the log before a version, up to a checkpoint, if that whole part is old enough.
 
     A checkpoint that does not use the feature is written first, since a table without other writers would
@@ -27,7 +27,7 @@ def truncate_history(run: Run, latest: Snapshot, *, before: int) -> Snapshot:
     measured against the newest file's time in the store.
 
     Args:
-        run: the drop.
+        drop: the drop.
         latest: the newest version, which does not use the feature.
         before: the first version since which no version uses the feature.
 
@@ -45,15 +45,15 @@ def truncate_history(run: Run, latest: Snapshot, *, before: int) -> Snapshot:
     first = next(checkpoints, latest.version)
     since_ms = version_time_ms(latest, first)
     due_ms = None if since_ms is None else since_ms + retention_ms
-    if due_ms is None or run.clock.now_ms() < due_ms:
-        raise _too_early(run, due_ms, retention_ms)
-    latest = run.empty_commit(latest)
+    if due_ms is None or drop.run.now_ms() < due_ms:
+        raise _too_early(drop, due_ms, retention_ms)
+    latest = drop.empty_commit(latest)
     write_checkpoint(latest)
-    cleanup = cleanup_expired_logs(latest, clock=run.clock, retention_ms=retention_ms)
+    cleanup = cleanup_expired_logs(latest, clock=drop.run.clock, retention_ms=retention_ms)
     if cleanup.checkpoint_version is None or cleanup.checkpoint_version < before:
         pins = "; ".join(pin.label for pin in cleanup.pins)
         raise FeatureRemovalError(
-            f"The table feature {run.feature} cannot be dropped now.",
+            f"The table feature {drop.feature} cannot be dropped now.",
             cause=f"The log before version {before} could not be cleaned up: "
             + (
                 f"it is protected by {pins}."
@@ -65,11 +65,11 @@ def truncate_history(run: Run, latest: Snapshot, *, before: int) -> Snapshot:
     return Snapshot.load(latest.store, clock=latest.clock)
 
 
-def _too_early(run: Run, due_ms: int | None, retention_ms: int) -> FeatureRemovalError:
+def _too_early(drop: Drop, due_ms: int | None, retention_ms: int) -> FeatureRemovalError:
     hours = retention_ms / 3_600_000
     when = "later" if due_ms is None else f"after {_iso(due_ms)}"
     return FeatureRemovalError(
-        f"The table feature {run.feature} cannot be dropped yet.",
+        f"The table feature {drop.feature} cannot be dropped yet.",
         cause="The newest version no longer uses the feature, but older versions in the log do. They are "
         f"kept for {hours:g} hours ({TRUNCATION_RETENTION.key}).",
         fix=f"Drop the feature again {when}, or drop it now without truncate_history.",

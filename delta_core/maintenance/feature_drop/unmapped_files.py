@@ -13,10 +13,11 @@ from dataclasses import replace
 from delta_core.actions import Metadata
 from delta_core.dml.definition.columns import table_columns, with_columns
 from delta_core.errors import FeatureRemovalError
-from delta_core.maintenance.compaction.bins import Operation, rewrite_bins
+from delta_core.maintenance.compaction.bins import rewrite_bins
 from delta_core.maintenance.compaction.plan import FILE_COLUMNS, pack_bins
-from delta_core.maintenance.feature_drop.run import Run
+from delta_core.maintenance.feature_drop.drop import Drop
 from delta_core.maintenance.feature_drop.steps import repeat_until_done
+from delta_core.maintenance.rewriting.rewrite import Operation
 from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
 from delta_core.schema.mapping_assignment import strip_mapping
 from delta_core.schema.mapping_check import MAX_ID_KEY
@@ -25,7 +26,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumns
 
 
-def without_mapping(run: Run, latest: Snapshot) -> Snapshot:
+def without_mapping(drop: Drop, latest: Snapshot) -> Snapshot:
     """Rewrite every file with the logical column names, and remove the mapping from the metadata.
 
     The whole table is rewritten. After a commit of another writer the rewrite starts again.
@@ -37,23 +38,23 @@ def without_mapping(run: Run, latest: Snapshot) -> Snapshot:
     """
 
     def step(now: Snapshot) -> bool:
-        definition = _unmapped(run, now)
+        definition = _unmapped(drop, now)
         if definition == now.metadata:
             return False
         if now.column_mapping.mode is ColumnMappingMode.NONE:
             # The mode is `none`, and the metadata has unused entries of an earlier mapping.
-            run.commit(now, definition, operation="REMOVE COLUMN MAPPING", parameters={}, only_next=True)
+            drop.commit(now, definition, operation="REMOVE COLUMN MAPPING", parameters={}, only_next=True)
             return True
-        _rewrite(run, now, definition)
+        _rewrite(drop, now, definition)
         return True
 
     return repeat_until_done(latest, step)
 
 
-def _unmapped(run: Run, snapshot: Snapshot) -> Metadata:
+def _unmapped(drop: Drop, snapshot: Snapshot) -> Metadata:
     columns = table_columns(snapshot)
     if columns.is_mapped:
-        _refuse_clustered(run, snapshot)
+        _refuse_clustered(drop, snapshot)
         return with_columns(snapshot.metadata, remove_mapping(columns))
     configuration = {k: v for k, v in columns.configuration.items() if k not in (MODE_KEY, MAX_ID_KEY)}
     stripped = replace(columns, schema=strip_mapping(columns.schema), configuration=configuration)
@@ -62,7 +63,7 @@ def _unmapped(run: Run, snapshot: Snapshot) -> Metadata:
     return with_columns(snapshot.metadata, stripped)
 
 
-def _rewrite(run: Run, latest: Snapshot, definition: Metadata) -> None:
+def _rewrite(drop: Drop, latest: Snapshot, definition: Metadata) -> None:
     operation = Operation(name="REMOVE COLUMN MAPPING", parameters={})
     files = latest.files.to_table(FILE_COLUMNS)
     names = _logical_names(latest)
@@ -71,19 +72,10 @@ def _rewrite(run: Run, latest: Snapshot, definition: Metadata) -> None:
         for item in pack_bins(files, latest, latest.properties.target_file_size_bytes, smallest_bin=1)
     )
     if not bins:
-        run.commit(latest, definition, operation=operation.name, parameters={}, only_next=True)
+        drop.commit(latest, definition, operation=operation.name, parameters={}, only_next=True)
         return
     rewrite_bins(
-        latest,
-        bins,
-        planned_version=latest.version,
-        operation=operation,
-        access=run.access,
-        executor=run.executor,
-        properties=run.without_key,
-        observer=run.observer,
-        clock=run.clock,
-        definition=definition,
+        latest, bins, planned_version=latest.version, operation=operation, run=drop.run, definition=definition
     )
 
 
@@ -93,12 +85,12 @@ def _logical_names(snapshot: Snapshot) -> Mapping[str, str]:
     return {snapshot.column_mapping.physical_name(field): field.name for field in fields}
 
 
-def _refuse_clustered(run: Run, snapshot: Snapshot) -> None:
+def _refuse_clustered(drop: Drop, snapshot: Snapshot) -> None:
     domain = snapshot.domain(DOMAIN)
     if domain is None or domain.removed or not ClusteringColumns.parse(domain.configuration).columns:
         return
     raise FeatureRemovalError(
-        f"The table feature {run.feature} cannot be dropped now.",
+        f"The table feature {drop.feature} cannot be dropped now.",
         cause="The table is clustered, and the clustering columns are recorded by their physical names.",
         fix="Drop the feature clustering first.",
     )

@@ -17,7 +17,7 @@ from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
 from delta_core.dml.definition.change import with_schema
 from delta_core.errors import FeatureRemovalError
-from delta_core.maintenance.feature_drop.run import Run
+from delta_core.maintenance.feature_drop.drop import Drop
 from delta_core.maintenance.feature_drop.steps import repeat_until_done, rewrite_files
 from delta_core.maintenance.rewriting.reading import readable
 from delta_core.schema.column_mapping import ColumnMapping
@@ -28,7 +28,7 @@ from delta_core.snapshot.snapshot import Snapshot
 _DATE = r"^[+-]?\d+-\d+-\d+$"
 
 
-def without_widened_columns(run: Run, latest: Snapshot) -> Snapshot:
+def without_widened_columns(drop: Drop, latest: Snapshot) -> Snapshot:
     """Rewrite files with narrower types, and remove the recorded type changes from the schema.
 
     Requests: two or three small reads for each live file, and those of rewriting the narrow files.
@@ -38,21 +38,21 @@ def without_widened_columns(run: Run, latest: Snapshot) -> Snapshot:
         MissingDataFileError, InvalidTableError: a file's footer cannot be read.
         PathEscapeError: a file is neither in the table nor below an allowed root.
     """
-    _refuse_date_partitions(run, latest)
+    _refuse_date_partitions(drop, latest)
     wide: set[str] = set()
 
     def step(now: Snapshot) -> bool:
-        if run.configure(now, {ENABLED_KEY: None}) is not now:
+        if drop.configure(now, {ENABLED_KEY: None}) is not now:
             return True
         changed = _changed_columns(now)
         if not changed:
             return False
-        narrow = list(_narrow_files(run, now, changed, wide))
+        narrow = list(_narrow_files(drop, now, changed, wide))
         if narrow:
-            wide.update(rewrite_files(run, now, narrow))
+            wide.update(rewrite_files(drop, now, narrow))
             return True
-        _refuse_date_partitions(run, now)  # A restore may have restored such values.
-        run.commit(
+        _refuse_date_partitions(drop, now)  # A restore may have restored such values.
+        drop.commit(
             now,
             with_schema(now, without_type_changes(now.schema)),
             operation="CHANGE COLUMNS",
@@ -70,7 +70,9 @@ def _changed_columns(snapshot: Snapshot) -> list[StructField]:
     return [field for field in snapshot.schema if field.name in names]
 
 
-def _narrow_files(run: Run, snapshot: Snapshot, changed: list[StructField], wide: set[str]) -> Iterator[str]:
+def _narrow_files(
+    drop: Drop, snapshot: Snapshot, changed: list[StructField], wide: set[str]
+) -> Iterator[str]:
     """Live files with another type for one of the columns; paths of other files are added to `wide`."""
     plan = WritePlan.of(snapshot.protocol, snapshot.metadata)
     fields = {
@@ -84,7 +86,7 @@ def _narrow_files(run: Run, snapshot: Snapshot, changed: list[StructField], wide
         for path in batch.column("path").to_pylist():
             if path in wide:
                 continue
-            with readable(path), run.access.open_logged(path, store=snapshot.store) as source:
+            with readable(path), drop.run.access.open_logged(path, store=snapshot.store) as source:
                 schema = pq.read_schema(source)
             if _fits(schema, plan.mapping, columns):
                 wide.add(path)
@@ -101,7 +103,7 @@ def _fits(schema: pa.Schema, mapping: ColumnMapping, columns: list[tuple[StructF
     return True
 
 
-def _refuse_date_partitions(run: Run, snapshot: Snapshot) -> None:
+def _refuse_date_partitions(drop: Drop, snapshot: Snapshot) -> None:
     """Refuse dates in a timestamp partition column, which readers without the feature cannot parse."""
     names = {
         change.path[0]
@@ -114,7 +116,7 @@ def _refuse_date_partitions(run: Run, snapshot: Snapshot) -> None:
         strings = snapshot.files.partition_column(snapshot.column_mapping.physical_name(field))
         if pc.any(pc.match_substring_regex(strings, _DATE)).as_py():
             raise FeatureRemovalError(
-                f"The table feature {run.feature} cannot be dropped now.",
+                f"The table feature {drop.feature} cannot be dropped now.",
                 cause=f"The partition column {field.name} was widened from date to timestamp_ntz, but the "
                 "log still has dates as its values.",
                 fix="Overwrite the partitions from before the widening with timestamp values.",

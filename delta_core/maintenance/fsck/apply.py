@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.execution.reporter import SILENT, ProgressReporter
-from delta_core.maintenance.commit import commit_with_events
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.maintenance.fsck.file_lookup import absences, place_of
 from delta_core.maintenance.fsck.plan import FsckPlan
 from delta_core.maintenance.rewriting.planned_files import require_same_table
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
-from delta_core.storage.log_store import LogStore
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import remove_actions
-from delta_core.transaction.idempotency import already_applied
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
-from delta_core.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +59,7 @@ def planned_only(plan: FsckPlan) -> FsckResult:
     )
 
 
-def apply_fsck(
-    snapshot: Snapshot,
-    plan: FsckPlan,
-    *,
-    allowed_roots: Sequence[LogStore] = (),
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    progress: ProgressReporter = SILENT,
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
-) -> FsckResult:
+def apply_fsck(snapshot: Snapshot, plan: FsckPlan, *, run: Run = DEFAULT_RUN) -> FsckResult:
     """Remove the plan's missing files from the table, in one commit.
 
     Each file is looked up again, so a file that was recovered since stays. Files that are no longer live are
@@ -86,12 +71,7 @@ def apply_fsck(
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_fsck`, perhaps in another process.
-        allowed_roots: as in `plan_fsck`.
-        properties: provenance, idempotency key and limits of the commit. When the table has the key already,
-            this call does nothing.
-        progress: is notified of the phases of the commit.
-        observer: is notified of the phases of the commit, too, for tests.
-        clock: source of the current time.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         MaintenanceError: the plan is for another table.
@@ -102,52 +82,41 @@ def apply_fsck(
     """
     latest = snapshot.refresh()
     require_same_table(latest, plan.table_id)
-    earlier = already_applied(latest, properties.txn)
-    if earlier is not None:
-        applied = AlreadyApplied(version=latest.version, attempts=0, snapshot=latest, transaction=earlier)
+    applied = run.already_applied(latest)
+    if applied is not None:
         return FsckResult(plan=plan, dry_run=False, committed=applied)
     if plan.is_empty:
         return FsckResult(plan=plan, dry_run=False)
     latest.require_writable(writer_kind=WriterKind.RESTORE, operation="repair the table")
-    files = _still_missing(latest, plan, allowed_roots, clock)
+    files = _still_missing(latest, plan, run.access)
     if not files.num_rows:
         return FsckResult(plan=plan, dry_run=False)
-    transaction = Transaction.begin(
+    transaction = run.begin(
         latest,
         operation="FSCK",
         writer_kind=WriterKind.RESTORE,
         operation_parameters={"dryRun": False},
-        properties=properties,
-        observer=observer,
-        clock=clock,
     )
-    removes = list(remove_actions(files, deletion_timestamp_ms=clock.now_ms(), data_change=True))
+    removes = list(remove_actions(files, deletion_timestamp_ms=run.now_ms(), data_change=True))
     paths = tuple(remove.path for remove in removes)
     size = sum(remove.size_bytes or 0 for remove in removes)
     transaction.add(*removes)
     transaction.set_metrics(
         {"numMissingFiles": len(paths), "numRemovedFiles": len(paths), "numRemovedBytes": size}
     )
-    committed = raise_for_result(commit_with_events(transaction, progress))
+    committed = commit_or_raise(transaction, run.progress)
     if committed.already_applied:
         return FsckResult(plan=plan, dry_run=False, committed=committed)
     return FsckResult(plan=plan, dry_run=False, files_removed=paths, bytes_removed=size, committed=committed)
 
 
-def _still_missing(
-    latest: Snapshot, plan: FsckPlan, allowed_roots: Sequence[LogStore], clock: Clock
-) -> pa.Table:
+def _still_missing(latest: Snapshot, plan: FsckPlan, access: DataAccess) -> pa.Table:
     """The live files of the plan that are still missing."""
     planned = {file.path for file in plan.missing}
     files = latest.files.to_table()
     files = files.filter(pa.array([path in planned for path in files["path"].to_pylist()], pa.bool_()))
-    access = DataAccess(allowed_roots=tuple(allowed_roots))
     paths = files["path"].to_pylist()
-    absent = absences(
-        latest.store,
-        {path: place_of(path, latest.store, access) for path in paths},
-        allowed_roots=allowed_roots,
-        clock=clock,
-    )
+    places = {path: place_of(path, latest.store, access) for path in paths}
+    absent = absences(latest.store, places, access=access)
     missing = [path in absent and absent[path].is_sure for path in paths]
     return files.filter(pa.array(missing, pa.bool_()))

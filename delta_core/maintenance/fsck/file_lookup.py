@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
-from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.clock import Clock
 from delta_core.errors import ObjectNotFoundError, PathEscapeError
-from delta_core.storage.data_access import RETRY_PAUSES_SECONDS, DataAccess, ObjectLocation
+from delta_core.storage.data_access import RETRY_PAUSES_SECONDS, TABLE_ONLY, DataAccess, ObjectLocation
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.parallel import parallel
 
@@ -36,8 +36,7 @@ def absences(
     places: Mapping[str, ObjectLocation | Absence],
     *,
     listed: Iterable[str] = (),
-    allowed_roots: Sequence[LogStore] = (),
-    clock: Clock = SYSTEM_CLOCK,
+    access: DataAccess = TABLE_ONLY,
 ) -> dict[str, Absence]:
     """The objects that are missing, or whose existence is unknown, by their keys in `places`.
 
@@ -50,13 +49,11 @@ def absences(
         store: the table's store.
         places: the places of the objects, or why a place must not be read.
         listed: paths below the table's root that a listing has shown.
-        allowed_roots: as in `DataAccess`; links may lead there.
-        clock: pauses between attempts.
+        access: the other roots, to which links may lead, and the clock of the pauses between attempts.
 
     Raises:
         StorageError: the store failed to report whether it has an object. The other objects stay unchecked.
     """
-    access = DataAccess(allowed_roots=tuple(allowed_roots))
     shown = listed if isinstance(listed, set) else set(listed)
     absent: dict[str, Absence] = {}
     asked: list[tuple[str, ObjectLocation]] = []
@@ -70,10 +67,10 @@ def absences(
                 absent[key] = Absence(is_sure=False, reason="a link in its path leads outside the table")
     asked.sort(key=lambda item: item[1].store.uri)
     for uri, group in groupby(asked, key=lambda item: item[1].store.uri):
-        missing = _missing_keys(dict(group), clock)
+        missing = _missing_keys(dict(group), access.clock)
         absence = _MISSING
         if missing and uri != store.uri:
-            root = next(root for root in allowed_roots if root.uri == uri)
+            root = next(root for root in access.allowed_roots if root.uri == uri)
             if next(iter(root.walk()), None) is None:
                 absence = Absence(is_sure=False, reason=f"{uri} is empty or unavailable")
         absent.update(dict.fromkeys(missing, absence))

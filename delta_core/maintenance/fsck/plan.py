@@ -9,12 +9,12 @@ from typing import Any, Self
 import pyarrow as pa
 
 from delta_core.actions import AddFile
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.deletion_vectors.reader import deletion_vector_place
 from delta_core.errors import PathEscapeError
 from delta_core.maintenance.fsck.file_lookup import Absence, absences, place_of
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess, ObjectLocation
 from delta_core.storage.listed_files import listed_sizes
@@ -149,9 +149,7 @@ class FsckPlan:
             raise malformed_plan("repair", error) from error
 
 
-def plan_fsck(
-    snapshot: Snapshot, *, allowed_roots: Sequence[LogStore] = (), clock: Clock = SYSTEM_CLOCK
-) -> FsckPlan:
+def plan_fsck(snapshot: Snapshot, *, run: Run = DEFAULT_RUN) -> FsckPlan:
     """Find live files that the store no longer has, and live files whose deletion vector file is missing.
 
     Requests: one listing of the table, one for each file that the listing does not show, and one for each
@@ -159,16 +157,15 @@ def plan_fsck(
 
     Args:
         snapshot: the version to check, normally the newest.
-        allowed_roots: the roots that absolute paths in the log may lead to, for a shallow clone. A file
-            outside them is not looked up, and is reported as unreadable.
-        clock: pauses between attempts.
+        run: the surroundings. A file outside its allowed roots is not looked up, and is reported as
+            unreadable.
 
     Raises:
         UnsupportedTableFeatureError: the table cannot be read.
         StorageError: the store could not be listed, or failed to report whether it has a file.
     """
     snapshot.require_readable(operation="look for missing files", through_scan=True)
-    store, access = snapshot.store, DataAccess(allowed_roots=tuple(allowed_roots))
+    store, access = snapshot.store, run.access
     files = snapshot.files.to_table()
     listed = set(listed_sizes(store))
     paths = files["path"].to_pylist()
@@ -178,8 +175,7 @@ def plan_fsck(
         store,
         {path: place_of(path, store, access) for path in paths if path not in shown},
         listed=listed,
-        allowed_roots=allowed_roots,
-        clock=clock,
+        access=access,
     )
     absent |= _spelled_otherwise([path for path, absence in absent.items() if absence.is_sure], store, listed)
     dvs = _deletion_vectors(files, absent, store, access)
@@ -187,8 +183,7 @@ def plan_fsck(
         store,
         dict(dvs.values()),
         listed=listed,
-        allowed_roots=allowed_roots,
-        clock=clock,
+        access=access,
     )
     is_missing = [path in absent and absent[path].is_sure for path in paths]
     missing_files = files.filter(pa.array(is_missing, pa.bool_()))

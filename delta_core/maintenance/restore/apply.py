@@ -8,27 +8,21 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import ConcurrentModificationError, MissingDataFileError, RestorePlanOutdatedError
-from delta_core.execution.reporter import SILENT, ProgressReporter
-from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.restore.files import RestoredFile, file_keys, missing_files
 from delta_core.maintenance.restore.plan import RestorePlan, plan_restore
 from delta_core.maintenance.restore.state import restored_domains, restored_metadata, restored_protocol
 from delta_core.maintenance.row_counts import uncounted_adds, with_needed_counts
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.iceberg_compat import active_compatibility
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import AlreadyApplied, Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import add_actions, remove_actions
-from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
-from delta_core.transaction.transaction import Transaction
 
 _NAMED_COMMITS = 5
 
@@ -54,13 +48,9 @@ def apply_restore(
     plan: RestorePlan,
     *,
     ignore_missing_files: bool = False,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    progress: ProgressReporter = SILENT,
     by_timestamp: bool = False,
     expected_version: int | None = None,
-    allowed_roots: Sequence[LogStore] = (),
-    observer: TransactionObserver = NULL_OBSERVER,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> RestoreResult:
     """Commit the plan, if the same plan still applies to the newest version.
 
@@ -74,15 +64,10 @@ def apply_restore(
         snapshot: any version of the plan's table.
         plan: made by `plan_restore`.
         ignore_missing_files: True leaves out files that the store no longer has; their rows are lost.
-        properties: provenance, idempotency key and limits of the commit. When the table has the key already,
-            this call does nothing, even if the table has changed since.
         by_timestamp: record the target in the history by its time instead of its version.
         expected_version: the newest version that the plan's approver saw. With None the plan is also applied
             after newer commits, if they do not change the plan.
-        allowed_roots: as in `plan_restore`.
-        progress: is notified of the phases of the commit.
-        observer: is notified of the phases of the commit, too, for tests.
-        clock: source of the current time.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         RestorePlanOutdatedError: the newest version is not the expected one.
@@ -94,16 +79,14 @@ def apply_restore(
         UnsupportedTableFeatureError: the table requires a feature that this writer does not support.
     """
     latest = snapshot.refresh()
-    earlier = already_applied(latest, properties.txn) if latest.metadata.id == plan.table_id else None
-    if earlier is not None:
+    applied = run.already_applied(latest) if latest.metadata.id == plan.table_id else None
+    if applied is not None:
         # The plan no longer matches the table, since an earlier run has applied it.
-        return RestoreResult(
-            committed=AlreadyApplied(version=latest.version, attempts=0, snapshot=latest, transaction=earlier)
-        )
+        return RestoreResult(committed=applied)
     if expected_version is not None:
         require_version(latest, expected_version)
     latest.require_writable(writer_kind=WriterKind.RESTORE, operation="restore the table")
-    current = plan_restore(latest, version=plan.target_version, allowed_roots=allowed_roots, clock=clock)
+    current = plan_restore(latest, version=plan.target_version, run=run)
     if _effect(current) != _effect(plan):
         raise ConcurrentModificationError(
             f"The table changed between version {plan.version}, for which the restore was planned, "
@@ -120,10 +103,10 @@ def apply_restore(
         )
     if current.is_empty:
         return RestoreResult(committed=None)
-    target = Snapshot.load(latest.store, version=plan.target_version, clock=clock)
+    target = Snapshot.load(latest.store, version=plan.target_version, clock=run.clock)
     left_out = set(current.missing)
     adds = [file for file in current.added if file.path not in left_out]
-    transaction = Transaction.begin(
+    transaction = run.begin(
         latest,
         operation="RESTORE",
         writer_kind=WriterKind.RESTORE,
@@ -131,11 +114,8 @@ def apply_restore(
             "version": None if by_timestamp else plan.target_version,
             "timestamp": _iso(plan.target_timestamp_ms) if by_timestamp else None,
         },
-        properties=properties,
         # Under a weaker level, rows that another writer appends meanwhile would survive the restore.
         isolation=IsolationLevel.SERIALIZABLE,
-        observer=observer,
-        clock=clock,
     )
     # Restored rows get the row ids that their files had.
     transaction.read_predicate(None).reuse_files().preserve_rows(True)
@@ -147,7 +127,7 @@ def apply_restore(
         transaction.add(metadata)
     transaction.add(*restored_domains(latest, target))
     removed = _chosen(latest.files.to_table(), current.removed)
-    transaction.add(*remove_actions(removed, deletion_timestamp_ms=clock.now_ms(), data_change=True))
+    transaction.add(*remove_actions(removed, deletion_timestamp_ms=run.now_ms(), data_change=True))
     restored = list(add_actions(_chosen(target.files.to_table(), adds), data_change=True))
     if current.renumbered:
         numbered = _chosen(target.files.to_table(), current.renumbered)
@@ -163,7 +143,7 @@ def apply_restore(
             restored,
             protocol=protocol,
             metadata=metadata,
-            access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock),
+            access=run.access,
         )
     )
     result = _metrics(current, adds)
@@ -178,9 +158,9 @@ def apply_restore(
             "restoredFilesSize": result.bytes_added,
         }
     )
-    progress.emit("data.written", files=0)
-    committed = raise_for_result(commit_with_events(transaction, progress))
-    _require_still_there(latest, adds, committed, allowed_roots)
+    run.progress.emit("data.written", files=0)
+    committed = commit_or_raise(transaction, run.progress)
+    _require_still_there(latest, adds, committed, run.allowed_roots)
     return RestoreResult(
         committed=committed,
         files_added=result.files_added,

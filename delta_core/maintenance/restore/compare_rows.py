@@ -15,16 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.parquet_reader import FileReader
 from delta_core.errors import DeltaError, InvalidTableError, RestoreError
-from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.maintenance.restore.compared_columns import ComparedColumns
 from delta_core.maintenance.restore.files import RestoredFile, file_keys
 from delta_core.maintenance.restore.plan import RestorePlan
 from delta_core.maintenance.restore.row_diff import RowDiff
 from delta_core.maintenance.restore.row_matching import DEFAULT_ROWS_IN_MEMORY, RowMatcher
 from delta_core.maintenance.restore.samples import sample_row
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.uri import resolve_data_path
@@ -73,8 +72,7 @@ def diff_rows(
     *,
     sample_rows: int = MAX_SAMPLE_ROWS,
     rows_in_memory: int = DEFAULT_ROWS_IN_MEMORY,
-    progress: ProgressReporter = SILENT,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> RowDiff:
     """The rows that the plan would remove and the rows that it would restore.
 
@@ -87,6 +85,7 @@ def diff_rows(
         plan: made from `snapshot` by `plan_restore`.
         sample_rows: how many sample rows of each kind to return, at most 20; 0 for none.
         rows_in_memory: approximate number of rows that are compared at once.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         RestoreError: the plan is for another version, or `sample_rows` is out of range.
@@ -103,7 +102,7 @@ def diff_rows(
             f"The number of sample rows cannot be {sample_rows}.",
             fix=f"Pass a number from 0 to {MAX_SAMPLE_ROWS}.",
         )
-    target = Snapshot.load(snapshot.store, version=plan.target_version, clock=clock)
+    target = Snapshot.load(snapshot.store, version=plan.target_version, clock=run.clock)
     for version in (snapshot, target):
         # The files are read one by one, without deletion vectors and column mapping.
         version.require_readable(operation="compare the rows of two versions")
@@ -121,7 +120,7 @@ def diff_rows(
     ) as matcher:
         for number, side in enumerate(sides):
             for file in range(len(side.files)):
-                progress.emit("rows.comparing", done=done, total=total)
+                run.progress.emit("rows.comparing", done=done, total=total)
                 first_row = 0
                 try:
                     for batch in side.batches(file):

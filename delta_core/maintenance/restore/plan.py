@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from delta_core.actions import CommitInfo
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import RestoreError
 from delta_core.maintenance.plan_json import plan_header
 from delta_core.maintenance.restore.changes import TableChanges, table_changes
@@ -21,9 +20,9 @@ from delta_core.maintenance.restore.files import (
 from delta_core.maintenance.restore.markdown import plan_markdown
 from delta_core.maintenance.restore.row_diff import RowDiff
 from delta_core.maintenance.restore.state import restored_metadata
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.log_store import LogStore
 
 _KEYS_STAY = (
     "These application ids stay in the table. A load with the same idempotency key changes nothing. "
@@ -156,12 +155,7 @@ class RestorePlan:
 
 
 def plan_restore(
-    snapshot: Snapshot,
-    *,
-    version: int | None = None,
-    timestamp_ms: int | None = None,
-    allowed_roots: Sequence[LogStore] = (),
-    clock: Clock = SYSTEM_CLOCK,
+    snapshot: Snapshot, *, version: int | None = None, timestamp_ms: int | None = None, run: Run = DEFAULT_RUN
 ) -> RestorePlan:
     """Compare the snapshot with an earlier (or later) version of its table.
 
@@ -173,9 +167,7 @@ def plan_restore(
         snapshot: the version to replace, normally the newest.
         version: the version to restore.
         timestamp_ms: the time of the version to restore, in epoch milliseconds, instead of `version`.
-        allowed_roots: the roots that absolute paths in the log may lead to, for a shallow clone; files
-            outside them count as missing.
-        clock: source of the current time.
+        run: the surroundings. Files outside its allowed roots count as missing.
 
     Raises:
         RestoreError: neither or both of version and timestamp are given.
@@ -187,7 +179,7 @@ def plan_restore(
             "A restore needs either a version or a timestamp.", fix="Pass exactly one of the two."
         )
     snapshot.require_readable(operation="restore the table", through_scan=True)
-    target = Snapshot.load(snapshot.store, version=version, timestamp_ms=timestamp_ms, clock=clock)
+    target = Snapshot.load(snapshot.store, version=version, timestamp_ms=timestamp_ms, clock=run.clock)
     target.require_readable(operation="restore the table", through_scan=True)
     before, after = restored_files(snapshot), restored_files(target)
     added = tuple(file for key, file in after.items() if key not in before)
@@ -198,7 +190,7 @@ def plan_restore(
         target_timestamp_ms=target.timestamp_ms,
         added=added,
         removed=tuple(file for key, file in before.items() if key not in after),
-        missing=missing_files(snapshot.store, added, allowed_roots=allowed_roots),
+        missing=missing_files(snapshot.store, added, allowed_roots=run.allowed_roots),
         metadata_changes=restored_metadata(snapshot, target) != snapshot.metadata,
         files_after=len(after),
         bytes_after=sum(file.size_bytes for file in after.values()),

@@ -11,30 +11,26 @@ import numpy as np
 import pyarrow.compute as pc
 
 from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
-from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import DeltaError, MaintenanceError
 from delta_core.execution.executor import Executor, JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.log.log_path import commit_path
-from delta_core.maintenance.commit import commit_with_events
 from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
 from delta_core.maintenance.vacuum.pinned import Pins
 from delta_core.maintenance.vacuum.plan import VacuumPlan
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.task import delete_files
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.pins import pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.task_stores import share_with_tasks
 from delta_core.storage.unchanged import SeenObject
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
-from delta_core.transaction.transaction import Transaction
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -65,12 +61,8 @@ def apply_vacuum(
     snapshot: Snapshot,
     plan: VacuumPlan,
     *,
-    executor: Executor | None = None,
-    properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
-    progress: ProgressReporter = SILENT,
-    observer: TransactionObserver = NULL_OBSERVER,
     before_deleting: Callable[[], None] = lambda: None,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> VacuumResult:
     """Delete the plan's files that are still unreferenced.
 
@@ -82,11 +74,9 @@ def apply_vacuum(
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_vacuum`, also in another process.
-        executor: runs the deletion tasks. When None, threads of this process; one thread for a local disk.
-        properties: provenance and idempotency key; the end commit records the key.
-        progress: receives `data.writing` with the number of processed files, and the commits' events.
-        observer: receives the phases of both commits.
         before_deleting: called before each group of deletions; an exception stops the vacuum.
+        run: the surroundings. Only the end commit records the idempotency key. Without an executor, a local
+            disk gets one thread.
 
     Raises:
         MaintenanceError: the plan is for another table, or contains files that a vacuum never deletes; or
@@ -110,24 +100,18 @@ def apply_vacuum(
     # Reads everything once before the start commit, so that unreadable metadata stops the vacuum here.
     keys_to_keep(latest, cutoff_ms=plan.cutoff_ms, removes=LoggedRemoves(cutoff_ms=plan.cutoff_ms))
     pins_in_force(latest.store, store_now_ms=0)
-    unkeyed = properties.without_key()
-    start = _commit_start(latest, plan, unkeyed, progress, observer, clock)
+    start = _commit_start(latest, plan, run.without_key())
     store_now_ms = latest.store.head(commit_path(start.version)).modified_ms
     deletion = _Deletion(
-        plan=plan,
-        executor=executor or _default_executor(latest.store),
-        progress=progress,
-        before_deleting=before_deleting,
-        pins=Pins(),
-        store_now_ms=store_now_ms,
+        plan, store=latest.store, before_deleting=before_deleting, store_now_ms=store_now_ms, run=run
     )
     try:
         latest = deletion.run(latest.refresh())
     except BaseException:
         with suppress(DeltaError):
-            _commit_end(latest, "FAILED", deletion, unkeyed, progress, observer, clock)
+            _commit_end(latest, "FAILED", deletion, run.without_key())
         raise
-    end = _commit_end(latest, "COMPLETED", deletion, properties, progress, observer, clock)
+    end = _commit_end(latest, "COMPLETED", deletion, run)
     if deletion.kept:
         _LOGGER.warning("Some planned files were not deleted.", extra={"files": len(deletion.kept)})
     return VacuumResult(
@@ -145,19 +129,18 @@ class _Deletion:
 
     def __init__(
         self,
-        *,
         plan: VacuumPlan,
-        executor: Executor,
-        progress: ProgressReporter,
+        *,
+        store: LogStore,
         before_deleting: Callable[[], None],
-        pins: Pins,
         store_now_ms: int,
+        run: Run,
     ) -> None:
         self._plan = plan
-        self._executor = executor
-        self._progress = progress
+        self._executor = run.executor or _default_executor(store)
+        self._progress = run.progress
         self._before_deleting = before_deleting
-        self._pins = pins
+        self._pins = Pins()
         self._store_now_ms = store_now_ms
         self._cutoff_ms = _cutoff_by_store_time(plan, store_now_ms)
         self._removes = LoggedRemoves(cutoff_ms=self._cutoff_ms)
@@ -254,15 +237,8 @@ def _cutoff_by_store_time(plan: VacuumPlan, store_now_ms: int) -> int:
     return min(plan.cutoff_ms, plan.retention.cutoff_ms(store_now_ms))
 
 
-def _commit_start(
-    latest: Snapshot,
-    plan: VacuumPlan,
-    properties: CommitProperties,
-    progress: ProgressReporter,
-    observer: TransactionObserver,
-    clock: Clock,
-) -> Committed:
-    transaction = Transaction.begin(
+def _commit_start(latest: Snapshot, plan: VacuumPlan, run: Run) -> Committed:
+    transaction = run.begin(
         latest,
         operation="VACUUM START",
         writer_kind=WriterKind.VACUUM,
@@ -271,33 +247,19 @@ def _commit_start(
             "defaultRetentionMillis": latest.properties.deleted_file_retention_ms,
             "specifiedRetentionMillis": plan.retention.retention_ms if plan.retention.specified else None,
         },
-        properties=properties,
         isolation=IsolationLevel.SNAPSHOT_ISOLATION,
-        observer=observer,
-        clock=clock,
     )
     transaction.set_metrics({"numFilesToDelete": len(plan.files), "sizeOfDataToDelete": plan.total_bytes})
-    return raise_for_result(commit_with_events(transaction, progress))
+    return commit_or_raise(transaction, run.progress)
 
 
-def _commit_end(
-    latest: Snapshot,
-    status: str,
-    deletion: _Deletion,
-    properties: CommitProperties,
-    progress: ProgressReporter,
-    observer: TransactionObserver,
-    clock: Clock,
-) -> Committed:
-    transaction = Transaction.begin(
+def _commit_end(latest: Snapshot, status: str, deletion: _Deletion, run: Run) -> Committed:
+    transaction = run.begin(
         latest.refresh(),
         operation="VACUUM END",
         writer_kind=WriterKind.VACUUM,
         operation_parameters={"status": status},
-        properties=properties,
         isolation=IsolationLevel.SNAPSHOT_ISOLATION,
-        observer=observer,
-        clock=clock,
     )
     transaction.set_metrics(
         {
@@ -305,4 +267,4 @@ def _commit_end(
             "numVacuumedDirectories": deletion.num_directories,
         }
     )
-    return raise_for_result(commit_with_events(transaction, progress))
+    return commit_or_raise(transaction, run.progress)

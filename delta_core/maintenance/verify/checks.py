@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import PathEscapeError
 from delta_core.log.listing import list_log
 from delta_core.maintenance.verify.commits import difference
@@ -19,10 +18,10 @@ from delta_core.maintenance.verify.files import (
     size_problem,
 )
 from delta_core.maintenance.verify.report import Check, VerificationReport, some
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.listed_files import listed_sizes
-from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import resolve_data_path
 
 
@@ -32,8 +31,7 @@ def verify_table(
     compare_with_version: int | None = None,
     expected_rows: int | None = None,
     sample_footers: int = 20,
-    allowed_roots: Sequence[LogStore] = (),
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> VerificationReport:
     """Check a version of a table.
 
@@ -48,15 +46,13 @@ def verify_table(
             one of the two versions has.
         expected_rows: the expected number of rows, compared with the statistics.
         sample_footers: number of footers to read.
-        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
-            shallow clone; see `Scan`.
-        clock: time source for retries.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         DeltaError: a check could not run, for example because the compared version is not in the log.
     """
     snapshot.require_readable(operation="verify the table", through_scan=True)
-    access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
+    access = run.access
     files = live_files(snapshot)
     checks = [
         _log_contiguous(snapshot),

@@ -12,7 +12,6 @@ from random import Random
 from typing import Final
 
 from delta_core.actions import AddFile, RemoveFile
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import DeltaError
 from delta_core.maintenance.verify.files import (
     LoggedFile,
@@ -23,6 +22,7 @@ from delta_core.maintenance.verify.files import (
 )
 from delta_core.maintenance.verify.report import Check, VerificationReport, some
 from delta_core.maintenance.verify.row_hash import RowHash
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
@@ -32,13 +32,7 @@ from delta_core.storage.parallel import parallel
 _MOST_FOOTERS: Final = 20
 
 
-def verify_commits(
-    store: LogStore,
-    versions: Sequence[int],
-    *,
-    allowed_roots: Sequence[LogStore] = (),
-    clock: Clock = SYSTEM_CLOCK,
-) -> VerificationReport:
+def verify_commits(store: LogStore, versions: Sequence[int], *, run: Run = DEFAULT_RUN) -> VerificationReport:
     """Check the files that some commits added, and that commits which change no data kept every row.
 
     Each commit with added or removed files gets the check `files_exist` (with the sizes in the log). A commit
@@ -49,9 +43,7 @@ def verify_commits(
     Args:
         store: the table's store.
         versions: the versions of the commits, in any order.
-        allowed_roots: directories outside the table that absolute paths in the log may point to, for a
-            shallow clone; see `Scan`.
-        clock: time source for retries.
+        run: the surroundings, such as the clock and the commit properties.
 
     Returns:
         The report. Without versions it has no checks and costs no request.
@@ -63,31 +55,30 @@ def verify_commits(
     Cost: for each commit two requests, the requests to load its version, and one for each added file. For a
     commit that changes no data, also a full read of the files that it added and removed.
     """
-    access = DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
     checks: list[Check] = []
     ordered = sorted(set(versions))
     for version in ordered:
-        checks += _checked(store, version, access, clock)
+        checks += _checked(store, version, run)
     return VerificationReport(uri=store.uri, version=ordered[-1] if ordered else -1, checks=tuple(checks))
 
 
-def _checked(store: LogStore, version: int, access: DataAccess, clock: Clock) -> list[Check]:
+def _checked(store: LogStore, version: int, run: Run) -> list[Check]:
     actions = commit_actions(store, version)
     adds = [action for action in actions if isinstance(action, AddFile)]
     removes = [action for action in actions if isinstance(action, RemoveFile)]
     if not adds and not removes:
         return []
     added, removed = [LoggedFile.of(add) for add in adds], [LoggedFile.of(remove) for remove in removes]
-    checks = [_files_exist(store, version, added, access)]
+    checks = [_files_exist(store, version, added, run.access)]
     if not checks[0].passed:
         return checks
     if any(add.data_change for add in adds) or any(remove.data_change for remove in removes):
-        return [*checks, _row_counts(store, version, added, access)]
-    checks.append(_same_bytes(store, version, added, access))
+        return [*checks, _row_counts(store, version, added, run.access)]
+    checks.append(_same_bytes(store, version, added, run.access))
     if not checks[-1].passed:
         return checks
-    snapshot = Snapshot.load(store, version=version, clock=clock)
-    return [*checks, _same_rows(snapshot, added, removed, access)]
+    snapshot = Snapshot.load(store, version=version, clock=run.clock)
+    return [*checks, _same_rows(snapshot, added, removed, run.access)]
 
 
 def _files_exist(store: LogStore, version: int, files: Sequence[LoggedFile], access: DataAccess) -> Check:

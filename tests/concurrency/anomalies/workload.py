@@ -21,10 +21,10 @@ from delta_core.dml.commit_files import commit_new_files
 from delta_core.dml.write import write_deltalake
 from delta_core.errors import ConcurrentModificationError
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.maintenance.clustering.apply import apply_z_order
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clustering.plan import plan_z_order
-from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import plan_compaction
+from delta_core.run import Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.writer_kind import WriterKind
@@ -209,18 +209,17 @@ class Workload:
                     adds=adds,
                     schema=snapshot.schema,
                     reads_table=True,
-                    properties=properties,
-                    observer=interruption,
+                    run=Run(commit=properties, observer=interruption),
                 )
             case "compact":
                 compaction = plan_compaction(snapshot, predicate=f"p = '{pending.box.partition}'")
-                committed = apply_compaction(
-                    snapshot, compaction, executor=_ALONE, properties=properties, observer=interruption
+                committed = apply_rewrite(
+                    snapshot, compaction, run=Run(executor=_ALONE, commit=properties, observer=interruption)
                 ).committed
             case "z-order":
                 order = plan_z_order(snapshot, ["id", "v"], predicate=f"p = '{pending.box.partition}'")
-                committed = apply_z_order(
-                    snapshot, order, executor=_ALONE, properties=properties, observer=interruption
+                committed = apply_rewrite(
+                    snapshot, order, run=Run(executor=_ALONE, commit=properties, observer=interruption)
                 ).committed
             case _:
                 if pending.kind == "two-step update":

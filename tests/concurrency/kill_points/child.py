@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tests.concurrency.kill_points.every import EVERY
-from tests.concurrency.kill_points.operation import Run
+from tests.concurrency.kill_points.operation import Here
 from tests.concurrency.kill_points.places import (
     BUCKET,
     Place,
@@ -103,6 +103,6 @@ def _run(request: Request) -> Steps:
         step_through_system_calls(root, steps, synced=synced or (lambda descriptor: None))
     operation = EVERY[request.operation]
     for _ in range(request.times):
-        operation.run(Run(uri=table_uri(request.place, request.folder), paths=request.paths))
+        operation.run(Here(uri=table_uri(request.place, request.folder), paths=request.paths))
     steps(RETURNED)
     return steps

@@ -9,7 +9,7 @@ import pyarrow as pa
 from delta_core import DeltaTable, write_deltalake
 from delta_core.actions import SetTransaction
 from delta_core.dml.group_commit import GroupCommit
-from tests.concurrency.kill_points.operation import APPLICATION, KEY, PROPERTIES, Operation, Run, Start
+from tests.concurrency.kill_points.operation import APPLICATION, KEY, PROPERTIES, Here, Operation, Start
 from tests.concurrency.matrix.layouts import rows
 from tests.concurrency.matrix.state import Row, TableState
 
@@ -34,7 +34,7 @@ def _with_group(state: TableState | None) -> TableState:
     return replace(state, rows=tuple(sorted([*state.rows, *_GROUPED])))
 
 
-def _append_in_a_group(run: Run) -> object:
+def _append_in_a_group(run: Here) -> object:
     """Three appends that wait for one commit."""
     with GroupCommit(run.uri) as group:
         # Its thread cannot take the first before the last is there.
@@ -75,10 +75,5 @@ CREATIONS = (
         start=Start.NOTHING,
         commits=("WRITE",),
     ),
-    Operation(
-        name="grouped appends",
-        run=_append_in_a_group,
-        effect=_with_group,
-        commits=("WRITE",),
-    ),
+    Operation(name="grouped appends", run=_append_in_a_group, effect=_with_group, commits=("WRITE",)),
 )

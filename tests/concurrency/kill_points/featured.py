@@ -19,7 +19,7 @@ from tests.concurrency.kill_points.featured_tables import (
     Row,
     table_of,
 )
-from tests.concurrency.kill_points.operation import PROPERTIES, Run
+from tests.concurrency.kill_points.operation import PROPERTIES, Here
 from tests.concurrency.kill_points.places import SOURCE
 
 Changed = tuple[str, Row]
@@ -46,7 +46,7 @@ class Featured:
     """
 
     name: str
-    run: Callable[[Run], object]
+    run: Callable[[Here], object]
     start: FeaturedStart
     commits: tuple[str, ...]
     before: tuple[Row, ...] | None

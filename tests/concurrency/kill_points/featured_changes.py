@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from delta_core import DeltaTable, write_deltalake
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.feature_drop import drop_feature
+from delta_core.run import Run
 from delta_core.schema.column_mapping import ColumnMappingMode
 from delta_core.schema.types import LONG
 from delta_core.snapshot.clustering import clustering_of
@@ -25,7 +26,7 @@ from tests.concurrency.kill_points.featured_tables import (
     Row,
     table_of,
 )
-from tests.concurrency.kill_points.operation import PROPERTIES, Run
+from tests.concurrency.kill_points.operation import PROPERTIES, Here
 
 _ALONE = InlineExecutor(1)
 _RESTORED = 3
@@ -47,8 +48,7 @@ def _drop(
             Snapshot.load(open_store(run.uri)),
             feature,
             truncate_history=truncates,
-            properties=PROPERTIES,
-            executor=_ALONE,
+            run=Run(commit=PROPERTIES, executor=_ALONE),
         ),
         start=start,
         commits=(*prepares, "DROP FEATURE"),
@@ -94,7 +94,7 @@ _DROPS = (
 def _alter(
     name: str,
     start: FeaturedStart,
-    change: Callable[[Run], object],
+    change: Callable[[Here], object],
     *,
     commits: tuple[str, ...] = ("SET TBLPROPERTIES",),
     shows: Callable[[Snapshot], bool],
@@ -104,7 +104,7 @@ def _alter(
     )
 
 
-def _set(properties: Mapping[str, str]) -> Callable[[Run], object]:
+def _set(properties: Mapping[str, str]) -> Callable[[Here], object]:
     return lambda run: DeltaTable(run.uri).alter.set_properties(properties, commit_properties=PROPERTIES)
 
 
@@ -142,7 +142,7 @@ _DEFINITIONS = (
 )
 
 
-def _cluster(run: Run) -> object:
+def _cluster(run: Here) -> object:
     return DeltaTable(run.uri).optimize.cluster(executor=_ALONE, commit_properties=PROPERTIES)
 
 

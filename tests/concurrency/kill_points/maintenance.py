@@ -12,7 +12,7 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.run_job import run_job
-from tests.concurrency.kill_points.operation import KEY, PROPERTIES, Operation, Run
+from tests.concurrency.kill_points.operation import KEY, PROPERTIES, Here, Operation
 from tests.concurrency.matrix.layouts import ORPHAN, RESTORED_VERSION, template
 from tests.concurrency.matrix.operations import LEVELS
 from tests.concurrency.matrix.state import TableState
@@ -70,7 +70,7 @@ MAINTENANCE = (
 
 
 def _job(kind: str, params: Mapping[str, Any], like: Operation, name: str = "") -> Operation:
-    def run(here: Run) -> object:
+    def run(here: Here) -> object:
         key = IdempotencyKey(app_id=KEY.app_id, version=KEY.version)
         spec = JobSpec(kind=kind, table=TableRef(uri=here.uri), params=params, idempotency=key)
         result = run_job(spec, JobContext(executor=_ALONE))

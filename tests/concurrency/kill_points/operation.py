@@ -28,7 +28,7 @@ class Start(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Here:
     """Where an operation runs; `paths` finds the file of a label of the start table."""
 
     uri: str
@@ -53,7 +53,7 @@ class Operation:
     """
 
     name: str
-    run: Callable[[Run], object]
+    run: Callable[[Here], object]
     effect: Effect
     start: Start = Start.TABLE
     commits: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from delta_core.storage.open import open_store
 from tests.concurrency.kill_points.checkpoints import CHECKPOINTS
 from tests.concurrency.kill_points.creation import CREATIONS
 from tests.concurrency.kill_points.maintenance import JOBS, MAINTENANCE
-from tests.concurrency.kill_points.operation import PROPERTIES, Operation, Run, Start
+from tests.concurrency.kill_points.operation import PROPERTIES, Here, Operation, Start
 from tests.concurrency.kill_points.recovery import RECOVERIES
 from tests.concurrency.matrix.layouts import LOSER_TARGET
 from tests.concurrency.matrix.maintenance import LEASE_TAKEOVER, REPAIR
@@ -59,7 +59,7 @@ JOBS_ELSEWHERE = {
 
 
 def _taken_over(paired: Paired) -> Operation:
-    def run(here: Run) -> object:
+    def run(here: Here) -> object:
         snapshot = Snapshot.load(open_store(here.uri))
         return paired.run(
             Case(

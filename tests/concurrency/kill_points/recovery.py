@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.actions import SetTransaction
-from tests.concurrency.kill_points.operation import PROPERTIES, Effect, Operation, Run, Start
+from tests.concurrency.kill_points.operation import PROPERTIES, Effect, Here, Operation, Start
 from tests.concurrency.matrix.layouts import rows
 from tests.concurrency.matrix.state import Row, TableState
 
@@ -29,7 +29,7 @@ def _plus(*new: Row) -> Effect:
     return effect
 
 
-def _leave(run: Run) -> object:
+def _leave(run: Here) -> object:
     """The append whose first run dies, with a key of its own."""
     data = rows(LEFT[0], partition=LEFT[1], value=LEFT[2])
     return write_deltalake(run.uri, data, mode="append", txn=_KEY_LEFT)
@@ -48,13 +48,7 @@ RECOVERIES = (
         start=Start.INTERRUPTED,
         keyed=0,
     ),
-    Operation(
-        name="recovery by its own retry",
-        run=_leave,
-        effect=_plus(),
-        start=Start.INTERRUPTED,
-        keyed=0,
-    ),
+    Operation(name="recovery by its own retry", run=_leave, effect=_plus(), start=Start.INTERRUPTED, keyed=0),
     Operation(
         name="recovery by a writer",
         run=lambda run: write_deltalake(

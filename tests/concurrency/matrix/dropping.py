@@ -21,6 +21,7 @@ from delta_core.checkpoint.write import write_checkpoint
 from delta_core.errors import FeatureRemovalError
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.feature_drop import drop_feature
+from delta_core.run import Run
 from delta_core.schema.types import LONG, STRING, StructField
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -141,8 +142,7 @@ class Drop:
             Snapshot.load(LocalLogStore(root)),
             self.feature,
             truncate_history=self.truncates,
-            executor=_ALONE,
-            observer=observer,
+            run=Run(executor=_ALONE, observer=observer),
             **options,
         )
 

@@ -25,12 +25,12 @@ from delta_core.dml.definition.properties import set_properties
 from delta_core.dml.delete import delete_rows
 from delta_core.dml.update import update_rows
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.maintenance.compaction.apply import apply_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction.plan import plan_compaction
-from delta_core.maintenance.purge.apply import apply_purge
 from delta_core.maintenance.purge.plan import plan_purge
 from delta_core.maintenance.restore.apply import apply_restore
 from delta_core.maintenance.restore.plan import plan_restore
+from delta_core.run import Run
 from delta_core.schema.types import STRING, StructField
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.row_ids import DOMAIN, watermark_of
@@ -50,7 +50,7 @@ UPDATE = "update in A"
 
 _ALONE = InlineExecutor(1)
 
-Run = Callable[[Snapshot, Interruption], object]
+Attempt = Callable[[Snapshot, Interruption], object]
 
 
 def rows(ids: Iterable[int], *, partition: str) -> pa.Table:
@@ -79,16 +79,16 @@ def make(root: Path, level: str) -> None:
     table.delete("id = 15")
 
 
-def _delete(predicate: str) -> Run:
-    return lambda snapshot, hook: delete_rows(snapshot, predicate, observer=hook)
+def _delete(predicate: str) -> Attempt:
+    return lambda snapshot, hook: delete_rows(snapshot, predicate, run=Run(observer=hook))
 
 
-def _write(ids: Iterable[int], partition: str, **options: Any) -> Run:
+def _write(ids: Iterable[int], partition: str, **options: Any) -> Attempt:
     data = rows(ids, partition=partition)
     return lambda snapshot, hook: write_deltalake(Handle(snapshot), data, observer=hook, **options)
 
 
-def _at_once(change: Callable[[Snapshot], object]) -> Run:
+def _at_once(change: Callable[[Snapshot], object]) -> Attempt:
     """Of what takes a snapshot and commits at once: it is interrupted by the snapshot's age."""
 
     def run(snapshot: Snapshot, hook: Interruption) -> object:
@@ -100,18 +100,20 @@ def _at_once(change: Callable[[Snapshot], object]) -> Run:
 
 def _compact(snapshot: Snapshot, hook: Interruption) -> object:
     plan = plan_compaction(snapshot, predicate="p = 'a'")
-    return apply_compaction(snapshot, plan, executor=_ALONE, observer=hook)
+    return apply_rewrite(snapshot, plan, run=Run(executor=_ALONE, observer=hook))
 
 
 def _purge(snapshot: Snapshot, hook: Interruption) -> object:
-    return apply_purge(snapshot, plan_purge(snapshot), executor=_ALONE, observer=hook)
+    return apply_rewrite(snapshot, plan_purge(snapshot), run=Run(executor=_ALONE, observer=hook))
 
 
 def _restore(snapshot: Snapshot, hook: Interruption) -> object:
-    return apply_restore(snapshot, plan_restore(snapshot, version=BEFORE_THE_DELETION_VECTOR), observer=hook)
+    return apply_restore(
+        snapshot, plan_restore(snapshot, version=BEFORE_THE_DELETION_VECTOR), run=Run(observer=hook)
+    )
 
 
-OPERATIONS: dict[str, Run] = {
+OPERATIONS: dict[str, Attempt] = {
     "append": _write([100], "b", mode="append"),
     "delete in A": _delete("p = 'a' AND id < 3"),
     "delete elsewhere in A": _delete("p = 'a' AND id >= 7 AND id < 9"),
@@ -121,7 +123,7 @@ OPERATIONS: dict[str, Run] = {
     "delete in C": _delete("p = 'b' AND id = 25"),
     "replace in A": _write([4], "a", mode="overwrite", predicate="p = 'a' AND id >= 3 AND id < 6"),
     UPDATE: lambda snapshot, hook: update_rows(
-        snapshot, {"v": "concat(v, '!')"}, "p = 'a' AND id < 3", observer=hook
+        snapshot, {"v": "concat(v, '!')"}, "p = 'a' AND id < 3", run=Run(observer=hook)
     ),
     "replace partition b": _write([50], "b", mode="overwrite", partition_overwrite_mode="dynamic"),
     "compaction of a": _compact,

@@ -8,9 +8,8 @@ from dataclasses import replace
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import ProgressReporter
 from delta_core.jobs.lease import fence_app_id, fence_transaction
-from delta_core.maintenance.clustering.apply import apply_z_order
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clustering.plan import plan_z_order
-from delta_core.maintenance.compaction.apply import apply_compaction
 from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.maintenance.fsck import apply_fsck, plan_fsck
 from delta_core.maintenance.restore.apply import apply_restore
@@ -18,6 +17,7 @@ from delta_core.maintenance.restore.plan import plan_restore
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.maintenance.vacuum.apply import apply_vacuum
 from delta_core.maintenance.vacuum.plan import plan_vacuum
+from delta_core.run import Run
 from delta_core.transaction.commit_result import raise_for_result
 from delta_core.transaction.observer import CommitPhase
 from tests.concurrency.matrix.footprint import Box, Footprint
@@ -48,26 +48,26 @@ def _compact(case: Case) -> object:
     plan = plan_compaction(case.snapshot, predicate=_predicate(case))
     (item,) = plan.bins
     plan = replace(plan, bins=(replace(item, files=_of_region(case, item.files)),))
-    return apply_compaction(case.snapshot, plan, executor=_ALONE, observer=case.interruption)
+    return apply_rewrite(case.snapshot, plan, run=Run(executor=_ALONE, observer=case.interruption))
 
 
 def _z_order(case: Case) -> object:
     plan = plan_z_order(case.snapshot, ["id", "v"], predicate=_predicate(case))
     (group,) = plan.groups
     plan = replace(plan, groups=(replace(group, files=_of_region(case, group.files)),))
-    return apply_z_order(case.snapshot, plan, executor=_ALONE, observer=case.interruption)
+    return apply_rewrite(case.snapshot, plan, run=Run(executor=_ALONE, observer=case.interruption))
 
 
 def _restore(case: Case) -> object:
     plan = plan_restore(case.snapshot, version=RESTORED_VERSION)
-    return apply_restore(case.snapshot, plan, observer=case.interruption)
+    return apply_restore(case.snapshot, plan, run=Run(observer=case.interruption))
 
 
 def _vacuum(case: Case) -> object:
     plan = plan_vacuum(case.snapshot)
     assert len(plan.files) == 1, "the orphan is what there is to delete"
     return apply_vacuum(
-        case.snapshot, plan, executor=_ALONE, progress=ProgressReporter(sink=case.interruption)
+        case.snapshot, plan, run=Run(executor=_ALONE, progress=ProgressReporter(sink=case.interruption))
     )
 
 
@@ -86,7 +86,7 @@ def _repair(case: Case) -> object:
     try:
         plan = plan_fsck(case.snapshot)
         assert [file.path for file in plan.missing] == [path]
-        return apply_fsck(case.snapshot, plan, properties=case.properties, observer=Back())
+        return apply_fsck(case.snapshot, plan, run=Run(commit=case.properties, observer=Back()))
     finally:
         store.put(path, data)
 

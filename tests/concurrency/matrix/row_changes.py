@@ -15,6 +15,7 @@ from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.commit_files import REMOVED_COLUMNS
 from delta_core.dml.delete import delete_rows
 from delta_core.expressions.parse import parse_predicate
+from delta_core.run import Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
@@ -188,8 +189,7 @@ ROW_CHANGES = (
             delete_rows(
                 case.snapshot,
                 case.target.predicate,
-                observer=case.interruption,
-                properties=case.properties,
+                run=Run(observer=case.interruption, commit=case.properties),
             ).committed
         ),
         footprint=_delete_footprint,

@@ -11,6 +11,7 @@ from delta_core.actions import SetTransaction
 from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.commit_files import commit_new_files
 from delta_core.dml.write import write_deltalake
+from delta_core.run import Run
 from delta_core.table_features.writer_kind import WriterKind
 from tests.concurrency.matrix.footprint import Box, Footprint, MetadataChange
 from tests.concurrency.matrix.layouts import ALL_FILES, PARTITION_FILES, Handle, Target, rows
@@ -92,8 +93,7 @@ def _append_after_reading(case: Case) -> object:
         adds=adds,
         schema=snapshot.schema,
         reads_table=True,
-        properties=case.properties,
-        observer=case.interruption,
+        run=Run(commit=case.properties, observer=case.interruption),
     )
 
 

@@ -167,7 +167,7 @@ def plan_a_vacuum(machine: TableMachine, draw: Draw) -> None:
 def compact_against_append(machine: TableMachine, draw: Draw) -> None:
     """A plan is made, rows are appended, then the plan is carried out: both hold, or the plan is given up."""
     from delta_core import write_deltalake
-    from delta_core.maintenance.compaction.apply import apply_compaction
+    from delta_core.maintenance.apply_rewrite import apply_rewrite
     from tests.state_machine.values import arrow_table
 
     if machine.refuses(WriterKind.REWRITE) or machine.refuses(WriterKind.ARROW_ROWS):
@@ -180,7 +180,7 @@ def compact_against_append(machine: TableMachine, draw: Draw) -> None:
     )
     machine.settle(machine.state.with_more(rows))
     try:
-        apply_compaction(other.snapshot, plan)
+        apply_rewrite(other.snapshot, plan)
     except ConcurrentModificationError:
         return
     finally:

@@ -13,6 +13,7 @@ from delta_core.clock import ManualClock, SystemClock
 from delta_core.dml import group_commit, write
 from delta_core.dml.attempts import Attempts
 from delta_core.errors import CommitError, MaxCommitAttemptsError
+from delta_core.run import Run
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.committer import Committer
 
@@ -45,7 +46,7 @@ def clock(table: Path, monkeypatch: pytest.MonkeyPatch) -> LongRounds:
         own = getattr(module, name)
 
         def late(*arguments: Any, **more: Any) -> Any:
-            if more.get("clock", clock) is clock:
+            if "run" not in more or more["run"].clock is clock:
                 write_deltalake(table, pa.table({"a": [-1]}), mode="append")
                 clock.seconds += 0.2
             return own(*arguments, **more)
@@ -78,11 +79,11 @@ def test_a_group_is_given_up_in_time(table: Path, clock: LongRounds) -> None:
 
 def test_what_is_left_of_the_time_is_the_next_deadline() -> None:
     clock = ManualClock()
-    tries = Attempts(properties=CommitProperties(max_attempts=3, deadline_seconds=60), clock=clock)
+    tries = Attempts(run=Run(commit=CommitProperties(max_attempts=3, deadline_seconds=60), clock=clock))
     left = []
     for number in tries:
         assert number == len(left)
-        left.append(tries.commit_properties().deadline_seconds)
+        left.append(tries.next_run().commit.deadline_seconds)
         clock.advance(10)
         if tries.is_last:
             break
@@ -94,22 +95,22 @@ def test_what_is_left_of_the_time_is_the_next_deadline() -> None:
 
 def test_writing_rows_for_longer_than_the_deadline_leaves_a_second_try() -> None:
     clock = ManualClock()
-    tries = Attempts(properties=CommitProperties(deadline_seconds=60), clock=clock)
+    tries = Attempts(run=Run(commit=CommitProperties(deadline_seconds=60), clock=clock))
     rounds = iter(tries)
     next(rounds)
     clock.advance(3_600)
-    assert tries.commit_properties().deadline_seconds == 60
+    assert tries.next_run().commit.deadline_seconds == 60
     assert not tries.is_last
     next(rounds)
     clock.advance(3_600)
-    assert tries.commit_properties().deadline_seconds == 0
+    assert tries.next_run().commit.deadline_seconds == 0
     assert tries.is_last
 
 
 def test_no_time_is_enough_for_one_try() -> None:
-    tries = Attempts(properties=CommitProperties(deadline_seconds=0), clock=ManualClock())
+    tries = Attempts(run=Run(commit=CommitProperties(deadline_seconds=0), clock=ManualClock()))
     next(iter(tries))
-    assert tries.commit_properties().deadline_seconds == 0
+    assert tries.next_run().commit.deadline_seconds == 0
     assert tries.is_last
 
 

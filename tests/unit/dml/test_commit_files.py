@@ -12,6 +12,7 @@ import pytest
 from delta_core.actions import AddFile, SetTransaction
 from delta_core.data.parquet_writer import write_data_files
 from delta_core.dml.commit_files import commit_new_files
+from delta_core.dml.metadata_update import TableDefinition
 from delta_core.errors import (
     ConcurrentAppendError,
     ConcurrentModificationError,
@@ -19,6 +20,7 @@ from delta_core.errors import (
     ExpressionError,
     SchemaMismatchError,
 )
+from delta_core.run import Run
 from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.history import history
@@ -35,6 +37,9 @@ def store(tmp_path: Path) -> LocalLogStore:
 
 def rows(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "p": [f"p{i % 2}" for i in ids]})
+
+
+BY_P = TableDefinition(partition_by=["p"])
 
 
 def written(store: LocalLogStore, data: pa.Table, *, partition_by: tuple[str, ...] = ("p",)) -> list[AddFile]:
@@ -60,7 +65,7 @@ def num_data_files(store: LocalLogStore) -> int:
 
 def test_creates_appends_replaces_and_overwrites(store: LocalLogStore) -> None:
     first = rows(1, 2)
-    created = commit(store, written(store, first), first, partition_by=["p"])
+    created = commit(store, written(store, first), first, definition=BY_P)
     assert created.version == 0
     commit(store, written(store, rows(3, 4)), first)
     assert ids(store) == [1, 2, 3, 4]
@@ -68,25 +73,24 @@ def test_creates_appends_replaces_and_overwrites(store: LocalLogStore) -> None:
     assert ids(store) == [1, 3, 6]
     commit(store, written(store, rows(7)), first, mode="replace_where", predicate="id >= 3 AND id < 7")
     assert ids(store) == [1, 7]
-    commit(store, written(store, rows(9)), first, mode="overwrite", operation_metrics={"custom": 1})
+    commit(store, written(store, rows(9)), first, mode="overwrite")
     assert ids(store) == [9]
     newest = history(store, limit=1)[0].commit_info
-    assert newest.operation_metrics["custom"] == "1"
     assert newest.operation_metrics["numRemovedFiles"] == "2"
 
 
 def test_key_makes_a_retry_harmless(store: LocalLogStore) -> None:
     data = rows(1, 2)
     properties = CommitProperties(txn=SetTransaction(app_id="job", version=0))
-    commit(store, written(store, data), data, partition_by=["p"], properties=properties)
-    again = commit(store, written(store, data), data, properties=properties)
+    commit(store, written(store, data), data, definition=BY_P, run=Run(commit=properties))
+    again = commit(store, written(store, data), data, run=Run(commit=properties))
     assert again.already_applied
     assert ids(store) == [1, 2]
 
 
 def test_files_laid_out_otherwise_are_refused_and_deleted(store: LocalLogStore) -> None:
     data = rows(1, 2)
-    commit(store, written(store, data), data, partition_by=["p"])
+    commit(store, written(store, data), data, definition=BY_P)
     before = num_data_files(store)
     with pytest.raises(SchemaMismatchError, match="are partitioned by"):
         commit(store, written(store, rows(3), partition_by=()), data)
@@ -102,7 +106,7 @@ def test_same_file_twice_is_refused(store: LocalLogStore) -> None:
     data = rows(1)
     (add,) = written(store, data)
     with pytest.raises(Exception, match="same file twice"):
-        commit(store, [add, replace(add)], data, partition_by=["p"])
+        commit(store, [add, replace(add)], data, definition=BY_P)
     assert not Snapshot.exists(store)
 
 
@@ -111,8 +115,8 @@ def test_same_file_twice_is_refused(store: LocalLogStore) -> None:
     [
         {"mode": "append", "predicate": "id = 1"},
         {"mode": "replace_where"},
-        {"mode": "append", "overwrite_schema": True},
-        {"mode": "overwrite", "overwrite_schema": True, "merge_schema": True},
+        {"mode": "append", "definition": TableDefinition(overwrite_schema=True)},
+        {"mode": "overwrite", "definition": TableDefinition(overwrite_schema=True, merge_schema=True)},
     ],
 )
 def test_arguments_that_contradict_each_other(store: LocalLogStore, options: dict[str, Any]) -> None:
@@ -123,7 +127,7 @@ def test_arguments_that_contradict_each_other(store: LocalLogStore, options: dic
 def test_rows_that_depend_on_the_table_conflict_with_every_change(store: LocalLogStore) -> None:
     """Two loads that both looked for known keys once both appended the same event."""
     first = rows(1)
-    commit(store, written(store, first), first, partition_by=["p"])
+    commit(store, written(store, first), first, definition=BY_P)
     before = Snapshot.load(store)
     commit(store, written(store, rows(2)), first)
     kept = num_data_files(store)
@@ -141,7 +145,7 @@ def test_rows_that_depend_on_the_table_conflict_with_every_change(store: LocalLo
 def test_a_table_that_appears_conflicts_with_rows_that_depend_on_it(store: LocalLogStore) -> None:
     data = rows(1)
     adds = written(store, data)
-    commit(store, written(store, data), data, partition_by=["p"])
+    commit(store, written(store, data), data, definition=BY_P)
     with pytest.raises(ConcurrentModificationError):
         commit_new_files(
             None,
@@ -150,7 +154,7 @@ def test_a_table_that_appears_conflicts_with_rows_that_depend_on_it(store: Local
             mode="append",
             adds=adds,
             schema=from_arrow(data.schema),
-            partition_by=["p"],
+            definition=TableDefinition(definition=BY_P),
             reads_table=True,
         )
     assert ids(store) == [1]

@@ -22,7 +22,8 @@ from delta_core.errors import (
     UnsupportedTableFeatureError,
 )
 from delta_core.log.log_path import commit_path
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.compaction import plan_compaction
 from delta_core.maintenance.restore import apply_restore, plan_restore
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.history import commit_actions
@@ -89,7 +90,7 @@ def test_maintenance_asks_before_it_works(root: Path) -> None:
     commit(root, 2, UNKNOWN)
     before = data_files(root)
     with pytest.raises(UnsupportedTableFeatureError, match=r"compact the table.*fromTheFuture"):
-        apply_compaction(snapshot, compaction)
+        apply_rewrite(snapshot, compaction)
     with pytest.raises(UnsupportedTableFeatureError, match=r"restore the table.*fromTheFuture"):
         apply_restore(snapshot, restore)
     assert data_files(root) == before

@@ -18,6 +18,7 @@ from delta_core.errors import (
     UnsupportedTableFeatureError,
 )
 from delta_core.maintenance.backfill import enable_row_tracking
+from delta_core.run import Run
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -94,7 +95,7 @@ def test_a_second_call_does_nothing_and_one_after_a_stop_goes_on(tmp_path: Path)
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        enable_row_tracking(snapshot_of(tmp_path), files_per_commit=2, observer=Stops())
+        enable_row_tracking(snapshot_of(tmp_path), files_per_commit=2, run=Run(observer=Stops()))
     numbered = snapshot_of(tmp_path).files.to_table(["base_row_id"])["base_row_id"].drop_null()
     assert len(numbered) == 4
     result = enable_row_tracking(snapshot_of(tmp_path), files_per_commit=2)
@@ -125,7 +126,7 @@ def test_a_file_that_is_removed_meanwhile_stays_removed(tmp_path: Path) -> None:
             transaction = Transaction.begin(latest, operation="DELETE", writer_kind=WriterKind.REWRITE)
             raise_for_result(transaction.add(*remove_actions(gone, deletion_timestamp_ms=1)).commit())
 
-    result = enable_row_tracking(removing, observer=Removes())
+    result = enable_row_tracking(removing, run=Run(observer=Removes()))
     assert (result.files, result.commits) == (6, 1)
     assert len(ids(tmp_path)) == 60
 
@@ -150,7 +151,7 @@ def test_a_vacuum_that_begins_meanwhile_is_only_another_try(tmp_path: Path) -> N
             )
             raise_for_result(transaction.commit())
 
-    result = enable_row_tracking(snapshot_of(tmp_path), observer=Vacuums())
+    result = enable_row_tracking(snapshot_of(tmp_path), run=Run(observer=Vacuums()))
     assert Vacuums.seen == 4, "the feature, the files twice, the property"
     assert (result.files, result.commits) == (2, 1)
     assert len(ids(tmp_path)) == 20
@@ -174,7 +175,7 @@ def test_writers_that_never_let_it_finish_are_an_error(tmp_path: Path) -> None:
             raise_for_result(transaction.add(*remove_actions(gone, deletion_timestamp_ms=1)).commit())
 
     with pytest.raises(ConcurrentDeleteReadError):
-        enable_row_tracking(snapshot_of(tmp_path), observer=RemovesAlways())
+        enable_row_tracking(snapshot_of(tmp_path), run=Run(observer=RemovesAlways()))
 
 
 def test_rows_are_counted_where_statistics_do_not_say(tmp_path: Path) -> None:
@@ -257,7 +258,7 @@ def test_a_suspension_ends_and_the_key_goes_with_the_last_commit(tmp_path: Path)
     )
     transaction = Transaction.begin(latest, operation="SET", writer_kind=WriterKind.REWRITE)
     raise_for_result(transaction.add(protocol, metadata).commit())
-    result = enable_row_tracking(snapshot_of(tmp_path), properties=CommitProperties(txn=("job", 3)))
+    result = enable_row_tracking(snapshot_of(tmp_path), run=Run(commit=CommitProperties(txn=("job", 3))))
     after = snapshot_of(tmp_path)
     assert result.version == after.version
     assert "delta.rowTrackingSuspended" not in after.metadata.configuration

@@ -15,6 +15,7 @@ from delta_core.errors import TableNotFoundError
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.clone.history import clone_history
 from delta_core.maintenance.clone.history.claim import CLAIM_PATH
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.support.soak import drawn
@@ -68,7 +69,7 @@ def stopped_at_each(source: Path, start: Path | None, root: Path, *, after: bool
         store = StoppingStore(str(root))
         store.stop_at, store.after = stop_at, after
         try:
-            clone_history(Snapshot.load(LocalLogStore(source)), store, executor=ONE_THREAD)
+            clone_history(Snapshot.load(LocalLogStore(source)), store, run=Run(executor=ONE_THREAD))
         except Stopped:
             yield root
             shutil.rmtree(root, ignore_errors=True)

@@ -26,9 +26,11 @@ from delta_core.errors import (
     MaintenanceError,
 )
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.maintenance.clustering import ZOrderPlan, apply_z_order, external, plan_z_order
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.clustering import ZOrderPlan, external, plan_z_order
+from delta_core.maintenance.compaction import plan_compaction
 from delta_core.maintenance.vacuum import plan_vacuum
+from delta_core.run import Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
@@ -78,7 +80,7 @@ def test_a_box_skips_most_files(random_points: Path, helpers: Any, memory: int |
     box = "x BETWEEN 1000 AND 1500 AND y BETWEEN 7000 AND 7500"
     assert skipped(before, box) == 0
     plan = plan_z_order(before, ["x", "y"], target_size_bytes=before.files.total_bytes // 16)
-    result = apply_z_order(before, plan, memory_limit_bytes=memory)
+    result = apply_rewrite(before, plan, memory_limit_bytes=memory)
     assert result.groups[0].spilled == (memory is not None)
     after = helpers.snapshot_of(random_points)
     assert after.files.num_files == len(result.groups[0].files) >= 16
@@ -93,7 +95,7 @@ def test_the_commit_looks_like_delta_sparks_and_changes_no_data(make_table: Make
     path = make_table(commits=5)
     before = helpers.content(path)
     snapshot = helpers.snapshot_of(path)
-    result = apply_z_order(snapshot, plan_z_order(snapshot, ["Day", "id"]))
+    result = apply_rewrite(snapshot, plan_z_order(snapshot, ["Day", "id"]))
     assert result.version == 5
     assert helpers.content(path) == before
     actions = [json.loads(line) for line in (path / "_delta_log" / f"{5:020}.json").read_text().splitlines()]
@@ -144,7 +146,7 @@ def test_compacted_files_are_out_of_order_again(make_table: MakeTable, helpers: 
     table.optimize.z_order(["id"])
     deltalake.write_deltalake(str(path), helpers.rows(900, 5), mode="append")
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     assert not table.optimize.plan_z_order(["id"]).is_empty
 
 
@@ -170,7 +172,7 @@ def test_what_cannot_be_ordered_by_is_refused_with_a_fix(make_table: MakeTable, 
         with pytest.raises(ConfigurationError):
             plan_z_order(snapshot, ["id"], target_size_bytes=target, min_new_fraction=fraction)
     with pytest.raises(ConfigurationError, match="memory"):
-        apply_z_order(snapshot, plan_z_order(snapshot, ["id"]), memory_limit_bytes=0)
+        apply_rewrite(snapshot, plan_z_order(snapshot, ["id"]), memory_limit_bytes=0)
 
 
 def test_a_column_without_statistics_is_refused(tmp_path: Path, helpers: Any) -> None:
@@ -199,7 +201,7 @@ def test_a_plan_survives_json_and_is_applied_from_it(make_table: MakeTable, help
         "bytes_added": plan.total_bytes,
         "partitions": 1,
     }
-    assert apply_z_order(snapshot, loaded).metrics["numFilesRemoved"] == 4
+    assert apply_rewrite(snapshot, loaded).metrics["numFilesRemoved"] == 4
     for document in ({}, {"plan": "compaction"}, {"plan": "z_order", "format_version": 1}):
         with pytest.raises(MaintenanceError):
             ZOrderPlan.from_json(document)
@@ -212,11 +214,11 @@ def test_a_planned_file_that_is_gone_is_a_conflict(make_table: MakeTable, helper
     deltalake.DeltaTable(str(path)).delete("id < 10")
     before = data_files(path)
     with pytest.raises(ConcurrentDeleteDeleteError, match="no longer in the table"):
-        apply_z_order(snapshot, plan)
+        apply_rewrite(snapshot, plan)
     assert data_files(path) == before
     other = helpers.snapshot_of(make_table(name="other"))
     with pytest.raises(MaintenanceError, match="another table"):
-        apply_z_order(other, plan)
+        apply_rewrite(other, plan)
 
 
 def test_a_delete_while_rows_are_sorted_conflicts_and_leaves_no_new_file(
@@ -232,7 +234,7 @@ def test_a_delete_while_rows_are_sorted_conflicts_and_leaves_no_new_file(
 
     snapshot = helpers.snapshot_of(path)
     with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_z_order(snapshot, plan_z_order(snapshot, ["id"]), executor=Deleting(1))
+        apply_rewrite(snapshot, plan_z_order(snapshot, ["id"]), run=Run(executor=Deleting(1)))
     now = helpers.snapshot_of(path)
     live = set(now.files.to_table(["path"])["path"].to_pylist())
     old = set(snapshot.files.to_table(["path"])["path"].to_pylist())
@@ -244,7 +246,7 @@ def test_an_append_while_rows_are_sorted_does_not_disturb(make_table: MakeTable,
     snapshot = helpers.snapshot_of(path)
     plan = plan_z_order(snapshot, ["id"])
     deltalake.write_deltalake(str(path), helpers.rows(500, 5), mode="append")
-    assert apply_z_order(snapshot, plan).version == 4
+    assert apply_rewrite(snapshot, plan).version == 4
     assert len(helpers.content(path)) == 35
 
 
@@ -268,7 +270,7 @@ def test_a_task_that_fails_leaves_the_table_and_no_spilled_row(
     before, content = data_files(random_points), helpers.content(random_points)
     plan = plan_z_order(snapshot, ["x"], target_size_bytes=snapshot.files.total_bytes // 4)
     with pytest.raises(InvalidTableError, match="no more"):
-        apply_z_order(snapshot, plan, memory_limit_bytes=50_000, executor=InlineExecutor(1))
+        apply_rewrite(snapshot, plan, memory_limit_bytes=50_000, run=Run(executor=InlineExecutor(1)))
     assert (seen[-1] > 0) == (failing != "sample_files"), "rows had been spilled"
     assert list(spill_folder.iterdir()) == []
     assert helpers.snapshot_of(random_points).version == snapshot.version
@@ -291,7 +293,7 @@ def test_files_of_a_run_that_was_killed_are_listed_by_vacuum(
     snapshot = helpers.snapshot_of(random_points)
     before = data_files(random_points)
     with pytest.raises(KeyboardInterrupt):
-        apply_z_order(snapshot, plan_z_order(snapshot, ["x"]), memory_limit_bytes=50_000)
+        apply_rewrite(snapshot, plan_z_order(snapshot, ["x"]), memory_limit_bytes=50_000)
     left = data_files(random_points) - before
     assert left
     helpers.age_files(random_points, days=30)
@@ -305,7 +307,7 @@ def test_equal_rows_beyond_the_memory_go_out_unsorted(tmp_path: Path, helpers: A
         rows = pa.table({"x": [7] * 5000, "id": range(start * 5000, start * 5000 + 5000)})
         deltalake.write_deltalake(str(path), rows, mode="append")
     snapshot = helpers.snapshot_of(path)
-    result = apply_z_order(snapshot, plan_z_order(snapshot, ["x"]), memory_limit_bytes=100_000)
+    result = apply_rewrite(snapshot, plan_z_order(snapshot, ["x"]), memory_limit_bytes=100_000)
     assert result.groups[0].spilled
     assert sorted(DeltaTable(str(path)).to_pyarrow_table()["id"].to_pylist()) == list(range(15_000))
 
@@ -316,7 +318,7 @@ def test_rows_that_turn_out_larger_than_guessed_go_over_disk(tmp_path: Path, hel
     deltalake.write_deltalake(str(path), rows, mode="append")
     snapshot = helpers.snapshot_of(path)
     assert snapshot.files.total_bytes < 50_000
-    result = apply_z_order(snapshot, plan_z_order(snapshot, ["x"]), memory_limit_bytes=1 << 20)
+    result = apply_rewrite(snapshot, plan_z_order(snapshot, ["x"]), memory_limit_bytes=1 << 20)
     assert result.groups[0].spilled
     assert result.rows == 100_000
 
@@ -324,7 +326,8 @@ def test_rows_that_turn_out_larger_than_guessed_go_over_disk(tmp_path: Path, hel
 _MEASURED = """
 import sys, json
 import pyarrow as pa
-from delta_core.maintenance.clustering import apply_z_order, plan_z_order
+from delta_core.maintenance.clustering import plan_z_order
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 pa.set_memory_pool(pa.system_memory_pool())
@@ -334,7 +337,7 @@ def planned(path):
     return snapshot, plan_z_order(snapshot, ["x", "y"], target_size_bytes=4 << 20)
 
 # What the library loads when it is first needed is no memory of the rows'.
-apply_z_order(*planned(sys.argv[3]))
+apply_rewrite(*planned(sys.argv[3]))
 snapshot, plan = planned(sys.argv[1])
 
 def peak():
@@ -342,7 +345,7 @@ def peak():
     return next(int(l.split()[1]) << 10 for l in open("/proc/self/status") if l.startswith("VmHWM"))
 
 before = peak()
-result = apply_z_order(snapshot, plan, memory_limit_bytes=int(sys.argv[2]))
+result = apply_rewrite(snapshot, plan, memory_limit_bytes=int(sys.argv[2]))
 grown = peak() - before
 print(json.dumps({"arrow": pa.default_memory_pool().max_memory(), "grown": grown,
                   "spilled": result.groups[0].spilled, "rows": result.rows}))

@@ -21,14 +21,11 @@ from delta_core.errors import (
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.run_job import run_job
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clone import clone_table
-from delta_core.maintenance.clustering import (
-    ClusteringPlan,
-    apply_clustering,
-    cluster_plan,
-    plan_clustering,
-)
+from delta_core.maintenance.clustering import ClusteringPlan, cluster_plan, plan_clustering
 from delta_core.maintenance.observe import MaintenanceRules, decide, observe
+from delta_core.run import Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 
@@ -270,20 +267,20 @@ def test_a_plan_goes_through_json_and_stays_with_its_columns(tmp_path: Path) -> 
         ClusteringPlan.from_json({"plan": "clustering", "format_version": 1, "groups": 3})
     table.alter.cluster_by(["y", "x"])
     with pytest.raises(MaintenanceError, match="clustered by y, x, but the plan is for x, y"):
-        apply_clustering(table.snapshot, plan)
+        apply_rewrite(table.snapshot, plan)
     table.alter.cluster_by(["x", "y"])
-    assert apply_clustering(table.snapshot, plan).rows == 2000
+    assert apply_rewrite(table.snapshot, plan).rows == 2000
 
 
 def test_what_comes_between(tmp_path: Path) -> None:
     table = make(tmp_path)
     plan = table.optimize.plan_cluster()
     write_deltalake(tmp_path, rows(8), mode="append")
-    assert apply_clustering(table.snapshot, plan).rows == 2000
+    assert apply_rewrite(table.snapshot, plan).rows == 2000
     plan = DeltaTable(tmp_path).optimize.plan_cluster()
     DeltaTable(tmp_path).delete("x < 5000")
     with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_clustering(table.snapshot, plan)
+        apply_rewrite(table.snapshot, plan)
 
 
 def test_columns_that_change_while_rows_are_sorted_are_a_conflict(
@@ -292,14 +289,14 @@ def test_columns_that_change_while_rows_are_sorted_are_a_conflict(
     table = make(tmp_path)
     from delta_core.maintenance.clustering import ordering
 
-    inner = ordering.GroupRunner.run
+    inner = ordering.GroupRunner.rewrite
 
-    def run(self: Any, groups: Any) -> Any:
+    def rewrite(self: Any, groups: Any) -> Any:
         found = inner(self, groups)
         DeltaTable(tmp_path).alter.cluster_by(["y"])
         return found
 
-    monkeypatch.setattr(ordering.GroupRunner, "run", run)
+    monkeypatch.setattr(ordering.GroupRunner, "rewrite", rewrite)
     with pytest.raises(ConcurrentModificationError):
         table.optimize.cluster()
     live = {file["path"] for file in files(DeltaTable(tmp_path))}
@@ -314,7 +311,7 @@ def test_an_idempotent_run_clusters_once(tmp_path: Path) -> None:
     table.optimize.cluster(commit_properties=properties)
     before = sorted_rows(table)
     with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_clustering(again.snapshot, plan, properties=properties)
+        apply_rewrite(again.snapshot, plan, run=Run(commit=properties))
     assert sorted_rows(DeltaTable(tmp_path)) == before
 
 

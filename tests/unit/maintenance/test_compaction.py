@@ -27,8 +27,10 @@ from delta_core.errors import (
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import ProgressReporter
 from delta_core.execution.sinks import CollectingSink
-from delta_core.maintenance.compaction import CompactionPlan, apply_compaction, plan_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.compaction import CompactionPlan, plan_compaction
 from delta_core.maintenance.compaction.task import rewrite_bin
+from delta_core.run import Run
 from delta_core.snapshot.history import history
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.transaction import Transaction
@@ -45,7 +47,7 @@ def test_rows_are_the_same_for_deltalake(make_table: MakeTable, helpers: Any, pa
     path = make_table(commits=6, partitioned=partitioned)
     before = helpers.content(path)
     snapshot = helpers.snapshot_of(path)
-    result = apply_compaction(snapshot, plan_compaction(snapshot))
+    result = apply_rewrite(snapshot, plan_compaction(snapshot))
     assert result.version == 6
     assert helpers.content(path) == before
     assert helpers.snapshot_of(path).files.num_files == (2 if partitioned else 1)
@@ -64,7 +66,7 @@ def test_a_commit_that_is_refused_before_it_is_sent_leaves_no_new_file(
 
     monkeypatch.setattr(Transaction, "prepare", refused)
     with pytest.raises(CommitError, match="Refused"):
-        apply_compaction(snapshot, plan_compaction(snapshot))
+        apply_rewrite(snapshot, plan_compaction(snapshot))
     assert data_files(path) == before
 
 
@@ -78,14 +80,14 @@ def test_a_damaged_file_is_not_copied(make_table: MakeTable, helpers: Any) -> No
     victim.write_bytes(data)
     snapshot = helpers.snapshot_of(path)
     with pytest.raises(InvalidTableError, match="CRC"):
-        apply_compaction(snapshot, plan_compaction(snapshot))
+        apply_rewrite(snapshot, plan_compaction(snapshot))
     assert helpers.snapshot_of(path).version == snapshot.version
 
 
 def test_the_commit_changes_no_data_and_looks_like_an_optimize(make_table: MakeTable, helpers: Any) -> None:
     path = make_table(commits=5)
     snapshot = helpers.snapshot_of(path)
-    result = apply_compaction(snapshot, plan_compaction(snapshot))
+    result = apply_rewrite(snapshot, plan_compaction(snapshot))
     actions = [json.loads(line) for line in (path / "_delta_log" / f"{5:020}.json").read_text().splitlines()]
     assert not any(a["add"]["dataChange"] for a in actions if "add" in a)
     assert not any(a["remove"]["dataChange"] for a in actions if "remove" in a)
@@ -105,7 +107,7 @@ def test_the_commit_changes_no_data_and_looks_like_an_optimize(make_table: MakeT
 def test_statistics_of_the_new_file_are_those_of_its_rows(make_table: MakeTable, helpers: Any) -> None:
     path = make_table(commits=3)
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     stats = json.loads(helpers.snapshot_of(path).files.to_table(["stats"])["stats"][0].as_py())
     assert stats["numRecords"] == 30
     assert (stats["minValues"]["id"], stats["maxValues"]["id"]) == (0, 29)
@@ -119,11 +121,11 @@ def test_statistics_of_the_new_file_are_those_of_its_rows(make_table: MakeTable,
 def test_a_second_run_finds_nothing_and_commits_nothing(make_table: MakeTable, helpers: Any) -> None:
     path = make_table()
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     again = helpers.snapshot_of(path)
     plan = plan_compaction(again)
     assert plan.is_empty
-    result = apply_compaction(again, plan)
+    result = apply_rewrite(again, plan)
     assert result.version is None
     assert helpers.snapshot_of(path).version == again.version
 
@@ -177,7 +179,7 @@ def test_a_plan_survives_json_and_is_applied_from_it(make_table: MakeTable, help
     plan = plan_compaction(snapshot, predicate="part = 'a'")
     loaded = CompactionPlan.from_json(json.loads(json.dumps(plan.to_json())))
     assert loaded == plan
-    assert apply_compaction(snapshot, loaded).metrics["numFilesRemoved"] == 4
+    assert apply_rewrite(snapshot, loaded).metrics["numFilesRemoved"] == 4
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ def test_a_planned_file_that_is_gone_is_a_conflict(make_table: MakeTable, helper
     deltalake.DeltaTable(str(path)).delete("id < 10")
     before = data_files(path)
     with pytest.raises(ConcurrentDeleteDeleteError, match="no longer in the table"):
-        apply_compaction(snapshot, plan)
+        apply_rewrite(snapshot, plan)
     assert data_files(path) == before
 
 
@@ -219,7 +221,7 @@ def test_a_delete_while_files_are_rewritten_conflicts_and_leaves_no_new_file(
 
     executor = DeletesMeanwhile()
     with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_compaction(snapshot, plan_compaction(snapshot), executor=executor)
+        apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(executor=executor))
     new = {f.split("/")[-1] for f in executor.files - data_files(path)}
     assert len(new) == 1, "the rewritten file was deleted again"
 
@@ -233,7 +235,7 @@ def test_an_append_while_files_are_rewritten_does_not_disturb(make_table: MakeTa
             deltalake.write_deltalake(str(path), helpers.rows(100, 5), mode="append")
             yield from super().map(function, tasks)
 
-    result = apply_compaction(snapshot, plan_compaction(snapshot), executor=AppendsMeanwhile())
+    result = apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(executor=AppendsMeanwhile()))
     assert result.version == 5
     assert len(helpers.content(path)) == 45
 
@@ -246,11 +248,11 @@ def test_a_failing_task_leaves_no_new_file(make_table: MakeTable, helpers: Any) 
     victim.write_bytes(b"PAR1 this is no parquet PAR1")
     before = data_files(path)
     with pytest.raises(InvalidTableError, match="cannot be read"):
-        apply_compaction(snapshot, plan, executor=InlineExecutor(1))
+        apply_rewrite(snapshot, plan, run=Run(executor=InlineExecutor(1)))
     assert data_files(path) == before
     victim.unlink()
     with pytest.raises(MissingDataFileError):
-        apply_compaction(snapshot, plan, executor=InlineExecutor(1))
+        apply_rewrite(snapshot, plan, run=Run(executor=InlineExecutor(1)))
     assert data_files(path) == before - {str(victim.relative_to(path))}
     assert helpers.snapshot_of(path).version == 3
 
@@ -260,7 +262,7 @@ def test_the_idempotency_key_is_recorded_and_honoured(make_table: MakeTable, hel
     snapshot = helpers.snapshot_of(path)
     properties = CommitProperties(txn=SetTransaction(app_id="job", version=1), user_metadata='{"dag": "d"}')
     plan = plan_compaction(snapshot)
-    first = apply_compaction(snapshot, plan, properties=properties)
+    first = apply_rewrite(snapshot, plan, run=Run(commit=properties))
     assert first.version == 4
     assert helpers.snapshot_of(path).transactions["job"].version == 1
     assert history(helpers.snapshot_of(path), limit=1)[0].commit_info.user_metadata == '{"dag": "d"}'
@@ -270,15 +272,17 @@ def test_a_plan_for_another_table_is_refused(make_table: MakeTable, helpers: Any
     plan = plan_compaction(helpers.snapshot_of(make_table()))
     other = helpers.snapshot_of(make_table(name="other"))
     with pytest.raises(MaintenanceError, match="another table"):
-        apply_compaction(other, plan)
+        apply_rewrite(other, plan)
     with pytest.raises(MaintenanceError, match="another table"):
-        apply_compaction(other, replace(plan, bins=()))
+        apply_rewrite(other, replace(plan, bins=()))
 
 
 def test_progress_counts_the_bins_and_frames_the_commit(make_table: MakeTable, helpers: Any) -> None:
     snapshot = helpers.snapshot_of(make_table(commits=9, partitioned=True))
     sink = CollectingSink()
-    apply_compaction(snapshot, plan_compaction(snapshot), progress=ProgressReporter(sink=sink, job_id="j"))
+    apply_rewrite(
+        snapshot, plan_compaction(snapshot), run=Run(progress=ProgressReporter(sink=sink, job_id="j"))
+    )
     assert sink.names == [
         *["data.writing"] * 3,
         *("data.written", "stats.collected", "commit.before", "commit.after"),
@@ -294,7 +298,7 @@ def test_older_files_that_lack_a_column_get_nulls(tmp_path: Path, helpers: Any) 
     )
     before = helpers.content(path)
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     assert helpers.content(path) == before
 
 
@@ -312,7 +316,7 @@ def test_column_order_and_row_groups_do_not_matter(tmp_path: Path, helpers: Any)
         commit.write_text(commit.read_text().replace(f'"size":{original}', f'"size":{file.stat().st_size}'))
     before = helpers.content(path)
     snapshot = helpers.snapshot_of(path)
-    result = apply_compaction(snapshot, plan_compaction(snapshot))
+    result = apply_rewrite(snapshot, plan_compaction(snapshot))
     assert result.rows == 80
     assert helpers.content(path) == before
 
@@ -322,7 +326,7 @@ def test_the_new_file_needs_no_arrow_schema_and_has_dictionaries_where_they_pay(
 ) -> None:
     path = make_table(commits=3, rows_each=400)
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     live = helpers.snapshot_of(path).files.to_table(["path"])["path"][0].as_py()
     parquet = pq.ParquetFile(path / live)
     assert parquet.schema_arrow.metadata is None
@@ -342,7 +346,7 @@ def test_a_feature_that_is_not_known_is_refused(make_table: MakeTable, helpers: 
     (path / "_delta_log" / f"{4:020}.json").write_text(json.dumps(protocol) + "\n")
     snapshot = helpers.snapshot_of(path)
     with pytest.raises(UnsupportedTableFeatureError, match="fancyThings"):
-        apply_compaction(snapshot, plan)
+        apply_rewrite(snapshot, plan)
 
 
 def test_the_task_function_can_be_found_by_name() -> None:

@@ -15,6 +15,7 @@ from delta_core.maintenance.feature_drop import apply, history
 from delta_core.maintenance.feature_drop.apply import drop_feature
 from delta_core.maintenance.feature_drop.history import History
 from delta_core.maintenance.feature_drop.state import deletion_vector_files_without_tombstone
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.transaction.observer import CommitPhase
@@ -101,7 +102,7 @@ def test_one_barrier_is_enough_as_long_as_what_follows_is_clean(
         return original(latest)
 
     monkeypatch.setattr(apply, "checkpointed", noted)
-    drop_feature(snapshot_of(tmp_path), "deletionVectors", observer=_Faster(tmp_path, what))
+    drop_feature(snapshot_of(tmp_path), "deletionVectors", run=Run(observer=_Faster(tmp_path, what)))
     table = DeltaTable(tmp_path)
     dropped = int(table.metadata().configuration[CHECKPOINT_PROTECTION])
     assert dropped == table.version()
@@ -128,7 +129,7 @@ class _Twin:
         before = DeltaTable(self.path).history(1)[0].commit_info.operation
         if phase is CommitPhase.BEFORE_PUT and before == self.at and not self.done:
             self.done = True
-            drop_feature(snapshot_of(self.path), "deletionVectors", properties=KEYED)
+            drop_feature(snapshot_of(self.path), "deletionVectors", run=Run(commit=KEYED))
 
 
 KEYED = CommitProperties(txn=SetTransaction(app_id="nightly", version=1))
@@ -139,7 +140,7 @@ def test_a_twin_with_the_same_key_was_first(tmp_path: Path, at: str) -> None:
     """The work is done, and the key says so, wherever the first run was stopped by it."""
     make(tmp_path, enableDeletionVectors="true")
     twin = _Twin(tmp_path, at)
-    result = drop_feature(snapshot_of(tmp_path), "deletionVectors", properties=KEYED, observer=twin)
+    result = drop_feature(snapshot_of(tmp_path), "deletionVectors", run=Run(commit=KEYED, observer=twin))
     assert twin.done
     assert result.already_applied
     assert operations(tmp_path).count("DROP FEATURE") == 1

@@ -19,6 +19,7 @@ from delta_core.errors import (
     FeatureRemovalError,
 )
 from delta_core.maintenance.feature_drop import drop_feature
+from delta_core.run import Run
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.schema.types import DOUBLE, INTEGER, LONG, TIMESTAMP_NTZ, StructField
 from delta_core.table_features.upgrade import supported_features, with_features
@@ -95,7 +96,7 @@ class TestWidenedColumns:
                     restored.append(version)
                     other.restore(other.version() - 2)
 
-        drop_feature(snapshot_of(tmp_path), "typeWidening", observer=Restoring())
+        drop_feature(snapshot_of(tmp_path), "typeWidening", run=Run(observer=Restoring()))
         after = DeltaTable(tmp_path)
         assert restored
         files = after.snapshot.files.to_table(["path"])["path"].to_pylist()
@@ -242,7 +243,7 @@ class TestMappedColumns:
                     appended.append(version)
                     write_deltalake(tmp_path, rows(500 + 10 * len(appended)), mode="append")
 
-        drop_feature(snapshot_of(tmp_path), "columnMapping", observer=Appending())
+        drop_feature(snapshot_of(tmp_path), "columnMapping", run=Run(observer=Appending()))
         assert len(ids(tmp_path)) == 49
         assert ids(tmp_path) == by_peer(tmp_path)
         live = set(snapshot_of(tmp_path).files.to_table(["path"])["path"].to_pylist())

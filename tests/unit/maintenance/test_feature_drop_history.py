@@ -17,7 +17,7 @@ from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
 from delta_core.checkpoint.v2 import write_v2_checkpoint
 from delta_core.clock import SYSTEM_CLOCK, ManualClock
 from delta_core.errors import FeatureRemovalError, NotWrittenError, VersionNotFoundError
-from delta_core.maintenance.feature_drop import apply, run
+from delta_core.maintenance.feature_drop import apply, drop
 from delta_core.maintenance.feature_drop.history import CleanSince, History
 from delta_core.schema.types import LONG
 from delta_core.snapshot.pins import pin_version
@@ -204,7 +204,7 @@ def test_without_the_barrier_nothing_is_dropped(tmp_path: Path, monkeypatch: pyt
     def broken(snapshot: Snapshot) -> None:
         raise NotWrittenError("no room")
 
-    monkeypatch.setattr(run, "write_checkpoint", broken)
+    monkeypatch.setattr(drop, "write_checkpoint", broken)
     with pytest.raises(NotWrittenError):
         table.alter.drop_feature("deletionVectors")
     monkeypatch.undo()

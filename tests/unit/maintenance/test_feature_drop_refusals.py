@@ -18,6 +18,7 @@ from delta_core.errors import (
     UnsupportedTableFeatureError,
 )
 from delta_core.maintenance.feature_drop import apply, drop_feature, steps
+from delta_core.run import Run
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.table_features.upgrade import supported_features
 from delta_core.transaction.observer import CommitPhase
@@ -138,7 +139,7 @@ class _Interfering:
 def test_who_commits_meanwhile_is_looked_at(tmp_path: Path, sql: str) -> None:
     make(tmp_path, enableDeletionVectors="true")
     observer = _Interfering(tmp_path, times=2, sql=sql, last_step="Deletion Vector Tombstones")
-    drop_feature(snapshot_of(tmp_path), "deletionVectors", observer=observer)
+    drop_feature(snapshot_of(tmp_path), "deletionVectors", run=Run(observer=observer))
     assert not observer.left
     after = snapshot_of(tmp_path)
     assert not after.files.has_deletion_vectors
@@ -164,7 +165,7 @@ def test_a_preparation_gives_up_where_others_always_win(
                 write_deltalake(tmp_path, rows(500 + 10 * len(tried)), mode="append")
 
     with pytest.raises(ConcurrentModificationError):
-        drop_feature(snapshot_of(tmp_path), "columnMapping", observer=Appending())
+        drop_feature(snapshot_of(tmp_path), "columnMapping", run=Run(observer=Appending()))
     assert len(tried) == 3
     assert "columnMapping" in supported_features(snapshot_of(tmp_path).protocol)
     live = set(snapshot_of(tmp_path).files.to_table(["path"])["path"].to_pylist())
@@ -176,5 +177,5 @@ def test_it_gives_up_where_others_always_win(tmp_path: Path) -> None:
     make(tmp_path, feature__timestampNtz="supported")
     observer = _Interfering(tmp_path, times=1000, sql="append")
     with pytest.raises((MaxCommitAttemptsError, ConcurrentModificationError)):
-        drop_feature(snapshot_of(tmp_path), "timestampNtz", observer=observer)
+        drop_feature(snapshot_of(tmp_path), "timestampNtz", run=Run(observer=observer))
     assert "timestampNtz" in supported_features(snapshot_of(tmp_path).protocol)

@@ -28,6 +28,7 @@ from delta_core.errors import (
     StorageError,
 )
 from delta_core.maintenance.fsck import FsckPlan, apply_fsck, plan_fsck
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import ObjectInfo
@@ -230,7 +231,7 @@ def test_another_writer_who_removes_the_file_is_a_conflict(plain: Path, by: str)
     snapshot = Snapshot.load(LocalLogStore(plain))
     plan = plan_fsck(snapshot)
     with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_fsck(snapshot, plan, observer=Meanwhile(others[by]))
+        apply_fsck(snapshot, plan, run=Run(observer=Meanwhile(others[by])))
     assert DeltaTable(plain).version() == snapshot.version + 1
 
 
@@ -238,7 +239,7 @@ def test_appends_do_not_disturb_it(plain: Path) -> None:
     lose(plain)
     snapshot = Snapshot.load(LocalLogStore(plain))
     append = Meanwhile(lambda: write_deltalake(plain, pa.table({"id": [7]}), mode="append"))
-    assert apply_fsck(snapshot, plan_fsck(snapshot), observer=append).version == 4
+    assert apply_fsck(snapshot, plan_fsck(snapshot), run=Run(observer=append)).version == 4
     assert DeltaTable(plain).to_pyarrow_table().num_rows == 5
 
 
@@ -248,7 +249,7 @@ def test_a_deletion_that_comes_second_is_a_conflict(plain: Path) -> None:
     stale = table.snapshot
     repair = Meanwhile(lambda: DeltaTable(plain).repair(dry_run=False))
     with pytest.raises(ConcurrentDeleteReadError):
-        delete_rows(stale, None, observer=repair)
+        delete_rows(stale, None, run=Run(observer=repair))
 
 
 class Store(LocalLogStore):
@@ -460,7 +461,7 @@ def _stops(root: Path, step: int, *, after: bool) -> bool:
     store.requests.clear()
     store.stop_at, store.after = step, after
     try:
-        apply_fsck(snapshot, plan_fsck(snapshot), properties=KEYED)
+        apply_fsck(snapshot, plan_fsck(snapshot), run=Run(commit=KEYED))
     except Stopped:
         return True
     return False

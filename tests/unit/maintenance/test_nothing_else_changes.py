@@ -27,11 +27,11 @@ from delta_core.checkpoint.version_checksum import write_version_checksum
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.clock import SYSTEM_CLOCK
 from delta_core.errors import ConfigurationError, DeltaError, UnsupportedTableFeatureError
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.backfill import enable_row_tracking
-from delta_core.maintenance.clustering.apply import apply_z_order
 from delta_core.maintenance.clustering.plan import plan_z_order
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
-from delta_core.maintenance.purge import apply_purge, plan_purge
+from delta_core.maintenance.compaction import plan_compaction
+from delta_core.maintenance.purge import plan_purge
 from delta_core.maintenance.vacuum.apply import apply_vacuum
 from delta_core.maintenance.vacuum.plan import plan_vacuum
 from delta_core.snapshot.snapshot import Snapshot
@@ -77,15 +77,15 @@ def snapshot_of(root: Path) -> Snapshot:
 
 
 def compact(root: Path, case: Case) -> None:
-    apply_compaction(snapshot_of(root), plan_compaction(snapshot_of(root)))
+    apply_rewrite(snapshot_of(root), plan_compaction(snapshot_of(root)))
 
 
 def z_order(root: Path, case: Case) -> None:
-    apply_z_order(snapshot_of(root), plan_z_order(snapshot_of(root), [case.order_by]))
+    apply_rewrite(snapshot_of(root), plan_z_order(snapshot_of(root), [case.order_by]))
 
 
 def purge(root: Path, case: Case) -> None:
-    apply_purge(snapshot_of(root), plan_purge(snapshot_of(root)))
+    apply_rewrite(snapshot_of(root), plan_purge(snapshot_of(root)))
 
 
 def vacuum(root: Path, case: Case) -> None:

@@ -13,9 +13,10 @@ import pytest
 from delta_core import write_deltalake
 from delta_core.clock import SYSTEM_CLOCK, ManualClock
 from delta_core.errors import ConfigurationError
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.audit import audit
-from delta_core.maintenance.clustering import apply_z_order, plan_z_order
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.maintenance.clustering import plan_z_order
+from delta_core.maintenance.compaction import plan_compaction
 from delta_core.maintenance.observe import MaintenanceRules, TableHealth, decide, observe
 from delta_core.storage.local import LocalLogStore
 
@@ -51,7 +52,7 @@ def test_partitions_of_mapped_columns_are_told_apart(tmp_path: Path, helpers: An
 def test_facts_after_a_compaction(make_table: MakeTable, helpers: Any) -> None:
     path = make_table(commits=6, partitioned=True)
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     health = observe(helpers.snapshot_of(path))
     assert (health.num_files, health.compactable_files) == (2, 0)
     assert (health.tombstones, health.expired_tombstones) == (12, 0)
@@ -109,7 +110,7 @@ def test_z_order_is_due_by_the_share_of_bytes_outside_it(make_table: MakeTable, 
     assert "100% of the bytes" in first.reason
     assert "id, day" in first.reason
     snapshot = helpers.snapshot_of(path)
-    apply_z_order(snapshot, plan_z_order(snapshot, ["id", "day"]))
+    apply_rewrite(snapshot, plan_z_order(snapshot, ["id", "day"]))
     assert (decision().due, decision().urgency) == (False, 0.0)
     deltalake.write_deltalake(str(path), helpers.rows(900, 5), mode="append")
     some = decision()
@@ -154,7 +155,7 @@ def commit(path: Path, version: int, *actions: dict[str, Any]) -> None:
 def test_an_ordinary_history_has_no_anomalies(make_table: MakeTable, helpers: Any) -> None:
     path = make_table()
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     report = audit(LocalLogStore(path))
     assert report.anomalies == ()
     assert [entry.operation for entry in report.entries] == ["WRITE"] * 4 + ["OPTIMIZE"]

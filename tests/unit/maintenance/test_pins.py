@@ -18,8 +18,10 @@ from delta_core.errors import LeaseFileError, LeaseLostError, MaintenanceError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.run_job import run_job
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.compaction import plan_compaction
 from delta_core.maintenance.vacuum import VacuumPlan, apply_vacuum, plan_vacuum
+from delta_core.run import Run
 from delta_core.snapshot.pins import Pin, pin_version, pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -36,7 +38,7 @@ def compacted(make_table: MakeTable, helpers: Any) -> Path:
     path = make_table()
     past = ManualClock(SYSTEM_CLOCK.now_ms() - 30 * DAY_MS)
     snapshot = helpers.snapshot_of(path, clock=past)
-    apply_compaction(snapshot, plan_compaction(snapshot), clock=past)
+    apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(clock=past))
     helpers.age_files(path, 30)
     return path
 
@@ -127,7 +129,7 @@ def test_the_store_s_clock_decides_whether_a_pin_has_ended(compacted: Path, help
     snapshot = helpers.snapshot_of(compacted, clock=ahead)
     plan = plan_vacuum(snapshot, clock=ahead)
     assert (plan.pins, len(plan.files)) == ((), 4)
-    result = apply_vacuum(snapshot, plan, clock=ahead)
+    result = apply_vacuum(snapshot, plan, run=Run(clock=ahead))
     assert result.deleted_files == 0
     assert result.pins
 

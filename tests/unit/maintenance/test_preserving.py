@@ -21,9 +21,10 @@ from delta_core.deletion_vectors.file_update import removed
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.errors import ConcurrentDeleteDeleteError, ConfigurationError, InvalidTableError
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.maintenance.clustering.apply import apply_z_order
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clustering.plan import plan_z_order
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.maintenance.compaction import plan_compaction
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.transaction.file_actions import add_actions
@@ -47,13 +48,13 @@ pytestmark = pytest.mark.slow
 
 def compact(root: Path, case: Case) -> None:
     snapshot = Snapshot.load(LocalLogStore(root))
-    apply_compaction(snapshot, plan_compaction(snapshot), executor=AcrossProcesses())
+    apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(executor=AcrossProcesses()))
 
 
 def z_order(root: Path, case: Case, *, memory: int | None = None) -> None:
     snapshot = Snapshot.load(LocalLogStore(root))
     plan = plan_z_order(snapshot, [case.order_by])
-    apply_z_order(snapshot, plan, executor=AcrossProcesses(2), memory_limit_bytes=memory)
+    apply_rewrite(snapshot, plan, run=Run(executor=AcrossProcesses(2)), memory_limit_bytes=memory)
 
 
 REWRITINGS: dict[str, Callable[[Path, Case], None]] = {
@@ -142,7 +143,7 @@ def test_rows_deleted_after_the_plan_stay_deleted(tmp_path: Path) -> None:
     delete(tmp_path, [9, 10, 11])
     version = DeltaTable(tmp_path).version()
     before = fingerprint(tmp_path, up_to=version)
-    result = apply_compaction(planned, plan)
+    result = apply_rewrite(planned, plan)
     assert fingerprint(tmp_path, up_to=version) == before
     assert result.rows == len(before.rows)
 
@@ -159,7 +160,7 @@ def test_rows_deleted_while_files_are_rewritten_are_a_conflict(tmp_path: Path) -
     snapshot = Snapshot.load(LocalLogStore(tmp_path))
     files = len(list(tmp_path.rglob("*.parquet")))
     with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_compaction(snapshot, plan_compaction(snapshot), executor=DeletesMeanwhile())
+        apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(executor=DeletesMeanwhile()))
     assert len(list(tmp_path.rglob("*.parquet"))) == files, "the new file is gone again"
 
 
@@ -175,7 +176,7 @@ def test_an_append_meanwhile_gets_ids_of_its_own(tmp_path: Path) -> None:
             yield from super().map(function, tasks)
 
     snapshot = Snapshot.load(store)
-    apply_compaction(snapshot, plan_compaction(snapshot), executor=AppendsMeanwhile())
+    apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(executor=AppendsMeanwhile()))
     ids = DeltaTable(tmp_path).to_pyarrow_table(row_ids=True)["_row_id"].to_pylist()
     assert len(set(ids)) == len(ids)
     bases = [
@@ -203,7 +204,7 @@ def test_files_whose_rows_are_all_deleted_leave_no_file(tmp_path: Path) -> None:
     commit(tmp_path, *actions)
     parquet = len(list(tmp_path.rglob("*.parquet")))
     snapshot = Snapshot.load(LocalLogStore(tmp_path))
-    result = apply_compaction(snapshot, plan_compaction(snapshot))
+    result = apply_rewrite(snapshot, plan_compaction(snapshot))
     assert result.rows == 0
     assert result.metrics["numFilesAdded"] == 0
     assert Snapshot.load(LocalLogStore(tmp_path)).files.num_files == 0
@@ -226,7 +227,7 @@ def test_a_vector_that_names_a_row_beyond_the_file_stops_the_rewriting(tmp_path:
     snapshot = Snapshot.load(LocalLogStore(tmp_path))
     before = set(tmp_path.rglob("*.parquet"))
     with pytest.raises(InvalidTableError, match=f"refers to row {COUNT}"):
-        apply_compaction(snapshot, plan_compaction(snapshot))
+        apply_rewrite(snapshot, plan_compaction(snapshot))
     assert set(tmp_path.rglob("*.parquet")) == before
 
 
@@ -240,7 +241,7 @@ def test_rows_without_ids_on_a_table_that_tracks_them_stop_the_rewriting(tmp_pat
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     snapshot = Snapshot.load(LocalLogStore(tmp_path))
     with pytest.raises(InvalidTableError, match="have no _row_id"):
-        apply_compaction(snapshot, plan_compaction(snapshot))
+        apply_rewrite(snapshot, plan_compaction(snapshot))
 
 
 def test_narrow_files_are_widened(tmp_path: Path) -> None:

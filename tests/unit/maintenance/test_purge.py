@@ -10,7 +10,9 @@ import pytest
 
 from delta_core import DeltaTable
 from delta_core.errors import ConfigurationError, ExpressionError, MaintenanceError
-from delta_core.maintenance.purge import PurgePlan, apply_purge, plan_purge
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.purge import PurgePlan, plan_purge
+from delta_core.run import Run
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -30,7 +32,7 @@ def test_rows_ids_versions_and_changes_are_the_same(tmp_path: Path, name: str) -
     plan = plan_purge(before)
     plan = PurgePlan.from_json(json.loads(json.dumps(plan.to_json())))
     assert (plan.num_files, plan.deleted_rows) == (3, 7)
-    result = apply_purge(before, plan, executor=AcrossProcesses())
+    result = apply_rewrite(before, plan, run=Run(executor=AcrossProcesses()))
     after = snapshot_of(tmp_path)
     assert result.version == after.version == before.version + 1
     assert fingerprint(tmp_path, up_to=before.version) == expected
@@ -81,7 +83,7 @@ def test_deletions_after_the_plan_are_purged_too(tmp_path: Path) -> None:
     delete(tmp_path, [20, 21], files=1)
     version = snapshot_of(tmp_path).version
     before = fingerprint(tmp_path, up_to=version)
-    apply_purge(planned, plan)
+    apply_rewrite(planned, plan)
     assert fingerprint(tmp_path, up_to=version) == before
 
 
@@ -92,7 +94,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         plan_purge(snapshot, target_size_bytes=0)
     document = plan_purge(snapshot).to_json()
     with pytest.raises(MaintenanceError, match="another table"):
-        apply_purge(snapshot, PurgePlan.from_json({**document, "table_id": "other"}))
+        apply_rewrite(snapshot, PurgePlan.from_json({**document, "table_id": "other"}))
     del document["bins"]
     with pytest.raises(MaintenanceError):
         PurgePlan.from_json(document)

@@ -30,13 +30,15 @@ from delta_core.errors import (
     VerificationError,
 )
 from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clone import apply_clone, plan_clone
-from delta_core.maintenance.clustering import apply_z_order, plan_z_order
+from delta_core.maintenance.clustering import plan_z_order
 from delta_core.maintenance.clustering.spill import local_spill, spill_output
 from delta_core.maintenance.convert import plan_conversion
 from delta_core.maintenance.rewriting.reading import read_files
 from delta_core.maintenance.vacuum import apply_vacuum, plan_vacuum
 from delta_core.maintenance.vacuum.guard import require_table_directory
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.support.log_builder import LogBuilder, add, metadata, protocol
@@ -145,7 +147,7 @@ def test_a_copy_that_is_too_short_makes_no_clone(
 ) -> None:
     plan = plan_clone(Snapshot.load(source(table)), target(tmp_path / "c"), shallow=False)
     with pytest.raises(CloneError, match="cannot be copied") as caught:
-        apply_clone(plan, executor=InlineExecutor(1))
+        apply_clone(plan, run=Run(executor=InlineExecutor(1)))
     assert said in caught.value.cause
     assert not DeltaTable.is_deltatable(tmp_path / "c")
     assert _files(tmp_path / "c") == set()
@@ -205,8 +207,11 @@ def test_rows_that_are_lost_on_their_way_over_disk_leave_the_table_as_it_is(tabl
     before = _files(table)
     snapshot = _snapshot(table)
     with pytest.raises(VerificationError, match=r"rows were read, but .* written"):
-        apply_z_order(
-            snapshot, plan_z_order(snapshot, ["id"]), memory_limit_bytes=20_000, executor=Miscounts(1)
+        apply_rewrite(
+            snapshot,
+            plan_z_order(snapshot, ["id"]),
+            memory_limit_bytes=20_000,
+            run=Run(executor=Miscounts(1)),
         )
     assert _files(table) == before
     assert DeltaTable(table).to_pyarrow_table().num_rows == 8_000

@@ -21,6 +21,7 @@ from delta_core.errors import (
     VersionNotFoundError,
 )
 from delta_core.maintenance.restore import apply_restore, plan_restore
+from delta_core.run import Run
 from delta_core.snapshot.history import history
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.observer import CommitPhase
@@ -93,9 +94,9 @@ def test_a_plan_that_is_carried_out_again_with_its_key_is_done(make_table: MakeT
     snapshot = helpers.snapshot_of(path)
     plan = plan_restore(snapshot, version=1)
     properties = CommitProperties(txn=SetTransaction(app_id="rollback", version=1))
-    assert apply_restore(snapshot, plan, properties=properties, expected_version=2).version == 3
+    assert apply_restore(snapshot, plan, run=Run(commit=properties), expected_version=2).version == 3
     write_deltalake(path, helpers.rows(50, 6), mode="append")
-    again = apply_restore(snapshot, plan, properties=properties, expected_version=2)
+    again = apply_restore(snapshot, plan, run=Run(commit=properties), expected_version=2)
     assert again.committed is not None
     assert again.committed.already_applied
     assert (again.version, helpers.snapshot_of(path).version) == (None, 4)
@@ -184,7 +185,7 @@ def test_a_vacuum_that_begins_meanwhile_stops_it(make_table: MakeTable, helpers:
     plan = plan_restore(snapshot, version=1)
     vacuum = Vacuums(path, helpers, file=file, start=True, at=CommitPhase.BEFORE_PUT)
     with pytest.raises(ConcurrentWriteError, match="A vacuum began in version 3"):
-        apply_restore(snapshot, plan, observer=vacuum)
+        apply_restore(snapshot, plan, run=Run(observer=vacuum))
     assert helpers.snapshot_of(path).version == 3
 
 
@@ -198,7 +199,7 @@ def test_a_vacuum_that_was_under_way_is_noticed(make_table: MakeTable, helpers: 
     with pytest.raises(
         MissingDataFileError, match="committed as version 3, but the store no longer has 1 of"
     ):
-        apply_restore(snapshot, plan, observer=vacuum)
+        apply_restore(snapshot, plan, run=Run(observer=vacuum))
     snapshot = helpers.snapshot_of(path)
     apply_restore(snapshot, plan_restore(snapshot, version=2))
     assert len(helpers.content(path)) == 0
@@ -239,7 +240,7 @@ def test_an_append_during_the_commit_conflicts(make_table: MakeTable, helpers: A
                 deltalake.write_deltalake(str(path), helpers.rows(100, 5), mode="append")
 
     with pytest.raises(ConcurrentAppendError):
-        apply_restore(snapshot, plan_restore(snapshot, version=1), observer=AppendsJustBefore())
+        apply_restore(snapshot, plan_restore(snapshot, version=1), run=Run(observer=AppendsJustBefore()))
     assert len(helpers.content(path)) == 45
 
 

@@ -31,6 +31,7 @@ from delta_core.maintenance.restore import RestorePlan, RowDiff, apply_restore, 
 from delta_core.maintenance.restore import markdown as markdown_module
 from delta_core.maintenance.restore.row_matching import RowMatcher
 from delta_core.maintenance.restore.samples import MOST_CHARACTERS, bounded, sample_row
+from delta_core.run import Run
 
 pytestmark = pytest.mark.slow
 
@@ -225,7 +226,7 @@ def test_comparing_tells_how_far_it_is(make_table: MakeTable, helpers: Any) -> N
         def emit(self, event: ProgressEvent) -> None:
             seen.append(event)
 
-    compared(helpers, make_table(commits=3), 0, progress=ProgressReporter(sink=Sink()))
+    compared(helpers, make_table(commits=3), 0, run=Run(progress=ProgressReporter(sink=Sink())))
     assert [(event.name, event.done, event.total) for event in seen] == [
         ("rows.comparing", 0, 2),
         ("rows.comparing", 1, 2),

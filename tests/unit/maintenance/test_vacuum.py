@@ -23,11 +23,13 @@ from delta_core.errors import (
     StorageError,
     UnsupportedTableFeatureError,
 )
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.compaction import plan_compaction
 from delta_core.maintenance.restore import apply_restore, plan_restore
 from delta_core.maintenance.vacuum import VacuumFile, VacuumPlan, apply_vacuum, plan_vacuum
 from delta_core.maintenance.vacuum.listing import FileKind, classify
 from delta_core.maintenance.vacuum.path_identity import is_protected, listed_key, protected_keys
+from delta_core.run import Run
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
@@ -48,7 +50,7 @@ def compacted(make_table: MakeTable, helpers: Any) -> Path:
     path = make_table()
     past = ManualClock(SYSTEM_CLOCK.now_ms() - 30 * DAY_MS)
     snapshot = helpers.snapshot_of(path, clock=past)
-    apply_compaction(snapshot, plan_compaction(snapshot), clock=past)
+    apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(clock=past))
     helpers.age_files(path, 30)
     return path
 
@@ -80,7 +82,7 @@ def test_what_is_deleted_is_what_the_dry_run_said(compacted: Path, helpers: Any)
 def test_start_and_end_are_recorded_as_delta_spark_does(compacted: Path, helpers: Any) -> None:
     snapshot = helpers.snapshot_of(compacted)
     properties = CommitProperties(txn=SetTransaction(app_id="v", version=1))
-    result = apply_vacuum(snapshot, plan_vacuum(snapshot), properties=properties)
+    result = apply_vacuum(snapshot, plan_vacuum(snapshot), run=Run(commit=properties))
     assert result.commits == (5, 6)
     end, start = (entry.commit_info for entry in history(helpers.snapshot_of(compacted), limit=2))
     assert (start.operation, end.operation) == ("VACUUM START", "VACUUM END")
@@ -186,7 +188,7 @@ def test_a_file_removed_within_the_retention_stays_however_old_it_is(
 ) -> None:
     path = make_table()
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     helpers.age_files(path, 400)
     assert plan_vacuum(helpers.snapshot_of(path)).is_empty
 
@@ -224,7 +226,7 @@ def test_a_clock_that_is_ahead_costs_no_file_that_was_just_removed(tmp_path: Pat
     write_deltalake(path, pa.table({"a": [2]}), mode="overwrite")
     plan = plan_vacuum(helpers.snapshot_of(path), clock=ahead)
     assert len(plan.files) == 1
-    result = apply_vacuum(helpers.snapshot_of(path), plan, clock=ahead)
+    result = apply_vacuum(helpers.snapshot_of(path), plan, run=Run(clock=ahead))
     assert (result.deleted_files, result.kept) == (0, (plan.files[0].path,))
     assert DeltaTable(path, version=0).to_pyarrow_table().num_rows == 1
 
@@ -402,7 +404,7 @@ def test_a_file_that_was_written_anew_is_kept(compacted: Path, helpers: Any) -> 
 def test_a_store_whose_clock_is_behind_deletes_nothing_too_young(make_table: MakeTable, helpers: Any) -> None:
     path = make_table()
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     ahead = ManualClock(SYSTEM_CLOCK.now_ms() + 30 * DAY_MS)
     snapshot = Snapshot.load(LocalLogStore(path), clock=ahead)
     plan = plan_vacuum(snapshot, clock=ahead)

@@ -16,6 +16,7 @@ from delta_core.errors import MaintenanceError, StorageError
 from delta_core.execution.progress import ProgressEvent
 from delta_core.execution.reporter import ProgressReporter
 from delta_core.maintenance.vacuum import VacuumPlan, apply, apply_vacuum, plan_vacuum
+from delta_core.run import Run
 from delta_core.snapshot.history import history
 from delta_core.storage.local import LocalLogStore
 from delta_core.transaction.commit_properties import CommitProperties
@@ -91,7 +92,7 @@ def test_progress_and_result(path: Path, helpers: Any) -> None:
     plan = plan_vacuum(snapshot)
     (path / "orphan-1.parquet").write_bytes(b"new")
     events = Events()
-    result = apply_vacuum(snapshot, plan, progress=ProgressReporter(sink=events))
+    result = apply_vacuum(snapshot, plan, run=Run(progress=ProgressReporter(sink=events)))
     assert (result.deleted_files, result.deleted_bytes, result.kept) == (2, 20, ("orphan-1.parquet",))
     assert (result.commits, result.already_applied) == ((2, 3), False)
     assert events.seen == [
@@ -110,7 +111,7 @@ def test_progress_adds_up_over_groups(path: Path, helpers: Any, monkeypatch: pyt
     monkeypatch.setattr(apply, "_TASKS_PER_CHECK", 1)
     snapshot = helpers.snapshot_of(path)
     events = Events()
-    result = apply_vacuum(snapshot, plan_vacuum(snapshot), progress=ProgressReporter(sink=events))
+    result = apply_vacuum(snapshot, plan_vacuum(snapshot), run=Run(progress=ProgressReporter(sink=events)))
     assert (result.deleted_files, result.deleted_bytes) == (3, 31)
     writing = [event[1:3] for event in events.seen if event[0] == "data.writing"]
     assert writing == [(0, 3), (2, 3), (3, 3)]
@@ -147,7 +148,7 @@ def test_both_commits_carry_the_provenance_and_the_end_the_key(path: Path, helpe
         user_metadata="{}", user_name="ada", txn=SetTransaction(app_id="v", version=1)
     )
     clock = ManualClock(SYSTEM_CLOCK.now_ms() + 7_000)
-    result = apply_vacuum(snapshot, plan_vacuum(snapshot), properties=properties, clock=clock)
+    result = apply_vacuum(snapshot, plan_vacuum(snapshot), run=Run(commit=properties, clock=clock))
     for entry in history(helpers.snapshot_of(path), limit=2):
         assert (entry.commit_info.user_metadata, entry.commit_info.user_name) == ("{}", "ada")
         assert entry.commit_info.timestamp_ms == clock.now_ms()
@@ -156,7 +157,7 @@ def test_both_commits_carry_the_provenance_and_the_end_the_key(path: Path, helpe
     (path / "orphan-0.parquet").write_bytes(b"x")
     os.utime(path / "orphan-0.parquet", (1, 1))
     snapshot = helpers.snapshot_of(path)
-    again = apply_vacuum(snapshot, plan_vacuum(snapshot), properties=properties)
+    again = apply_vacuum(snapshot, plan_vacuum(snapshot), run=Run(commit=properties))
     assert (again.already_applied, again.commits, again.deleted_files) == (True, (4,), 1)
 
 

@@ -8,7 +8,8 @@ import deltalake
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.maintenance.compaction import apply_compaction, plan_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
+from delta_core.maintenance.compaction import plan_compaction
 from delta_core.maintenance.verify import VerificationReport, verify_table
 
 MakeTable = Callable[..., Path]
@@ -26,7 +27,7 @@ def live(path: Path, helpers: Any) -> list[Path]:
 def test_a_compaction_keeps_the_rows(make_table: MakeTable, helpers: Any, partitioned: bool) -> None:
     path = make_table(partitioned=partitioned)
     snapshot = helpers.snapshot_of(path)
-    apply_compaction(snapshot, plan_compaction(snapshot))
+    apply_rewrite(snapshot, plan_compaction(snapshot))
     report = verify_table(helpers.snapshot_of(path), compare_with_version=3, expected_rows=40)
     assert report.passed
     assert list(outcome(report)) == [

@@ -17,10 +17,11 @@ import pytest
 from delta_core.actions import AddCdcFile, AddFile, DeletionVectorDescriptor
 from delta_core.clock import ManualClock
 from delta_core.errors import DeltaError, DeltaWarning, InvalidTableError
-from delta_core.maintenance.compaction.apply import apply_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.maintenance.restore.plan import plan_restore
 from delta_core.maintenance.vacuum.plan import plan_vacuum
+from delta_core.run import Run
 from delta_core.scan.appended import appended_batches
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.scan.scan import Scan
@@ -83,7 +84,7 @@ def tail(case: Case, raw: str) -> None:
 def optimize(case: Case, raw: str) -> None:
     case.log.commit(case.good(raw))
     snapshot = case.opened()
-    apply_compaction(snapshot, plan_compaction(snapshot), clock=LATER)
+    apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(clock=LATER))
 
 
 def deletion_vector(case: Case, raw: str) -> None:
@@ -177,5 +178,5 @@ def test_plans_name_nothing_outside(tmp_path: Path) -> None:
     planned = {file.path for file in plan_vacuum(snapshot, clock=ManualClock(2**45)).files}
     assert planned == {"stray.parquet"}
     with contextlib.suppress(DeltaError):
-        plan_restore(snapshot, version=0, clock=LATER)
+        plan_restore(snapshot, version=0, run=Run(clock=LATER))
     assert case.store.outside() == []

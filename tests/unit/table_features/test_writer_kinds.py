@@ -15,7 +15,7 @@ from delta_core import DeltaTable
 from delta_core.actions import DomainMetadata, Metadata, Protocol
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.errors import UnsupportedTableFeatureError
-from delta_core.maintenance.compaction.apply import apply_compaction
+from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import FEATURES
@@ -187,7 +187,7 @@ def test_a_peer_goes_on_from_our_checkpoint_of_a_table_with_change_data(tmp_path
     for writer_kind in (WriterKind.SPARK_ROWS, WriterKind.MERGE):
         with pytest.raises(UnsupportedTableFeatureError, match="changeDataFeed"):
             Transaction.begin(table.snapshot, operation="WRITE", writer_kind=writer_kind)
-    apply_compaction(table.snapshot, plan_compaction(table.snapshot))
+    apply_rewrite(table.snapshot, plan_compaction(table.snapshot))
     assert sorted(PeerTable(uri).to_pyarrow_table().column("id").to_pylist()) == [1, 3, 4]
     assert pa.table(PeerTable(uri).load_cdf(starting_version=3).read_all()).num_rows == 0
     table.restore(1)

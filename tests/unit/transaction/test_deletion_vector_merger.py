@@ -22,6 +22,7 @@ from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.dml.delete import DeleteResult, delete_rows
 from delta_core.errors import ConcurrentModificationError
 from delta_core.log.log_path import commit_path
+from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
 from delta_core.schema.json import schema_to_json
 from delta_core.snapshot.snapshot import Snapshot
@@ -90,7 +91,7 @@ def delete(root: Path, predicate: str | None) -> Callable[[], DeleteResult]:
 
 def race(root: Path, predicate: str, *winners: Callable[[], object]) -> DeleteResult:
     """A deletion whose every attempt but the last is lost to another winner."""
-    return delete_rows(DeltaTable(root).snapshot, predicate, observer=Meanwhile(*winners))
+    return delete_rows(DeltaTable(root).snapshot, predicate, run=Run(observer=Meanwhile(*winners)))
 
 
 def deletion_vector_files(root: Path) -> set[str]:
@@ -370,7 +371,7 @@ def test_any_deletions_at_once_leave_what_deletions_in_turn_leave(
     strings = [f"id % 30 <> 7 AND (id % {by} = {rest % by} OR id = {one})" for by, rest, one in deletions]
     snapshot = DeltaTable(root).snapshot
     race_all = Meanwhile(*(lambda text=text: delete_rows(snapshot, text) for text in strings[1:]))  # type: ignore[misc]
-    delete_rows(snapshot, strings[0], observer=race_all)
+    delete_rows(snapshot, strings[0], run=Run(observer=race_all))
 
     def is_left(i: int) -> bool:
         return i % 30 == 7 or not any(i % by == rest % by or i == one for by, rest, one in deletions)

@@ -22,6 +22,7 @@ from delta_core.dml.commit_files import CommitMode, commit_new_files
 from delta_core.errors import CommitRejectedError, ConfigurationError, StaleCommitError, StorageError
 from delta_core.log.log_path import MAX_VERSION, commit_path
 from delta_core.maintenance.vacuum import apply_vacuum, plan_vacuum
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.writer_kind import WriterKind
@@ -136,7 +137,7 @@ def commit(snapshot: Snapshot, uri: str, clock: ManualClock) -> Callable[[], Any
             mode=CommitMode.APPEND,
             adds=write_data_files(store, rows(99), schema=snapshot.schema, clock=clock),
             schema=snapshot.schema,
-            clock=clock,
+            run=Run(clock=clock),
             verified_at_ms=clock.now_ms(),
         )
 
@@ -317,7 +318,7 @@ def test_a_store_s_own_error_before_the_write_is_a_rejection(tmp_path: Path) -> 
             mode=CommitMode.APPEND,
             adds=[],
             schema=snapshot.schema,
-            clock=clock,
+            run=Run(clock=clock),
             verified_at_ms=START_MS,
         )
     assert DeltaTable(uri).version() == 0

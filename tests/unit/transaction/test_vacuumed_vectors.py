@@ -14,6 +14,7 @@ from delta_core.dml import row_statement
 from delta_core.dml.delete import delete_rows
 from delta_core.dml.update import update_rows
 from delta_core.errors import ConcurrentWriteError, StaleCommitError
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from tests.unit.transaction.test_deletion_vector_merger import (
     COUNT,
@@ -35,7 +36,9 @@ def vacuum(root: Path) -> None:
 def test_a_deletion_does_not_name_a_vector_that_a_vacuum_may_have_deleted(tmp_path: Path) -> None:
     make(tmp_path)
     with pytest.raises(ConcurrentWriteError, match="vacuum"):
-        delete_rows(DeltaTable(tmp_path).snapshot, SCATTERED, observer=Meanwhile(lambda: vacuum(tmp_path)))
+        delete_rows(
+            DeltaTable(tmp_path).snapshot, SCATTERED, run=Run(observer=Meanwhile(lambda: vacuum(tmp_path)))
+        )
     assert ids(tmp_path) == list(range(COUNT))
     assert not deletion_vector_files(tmp_path)
 
@@ -47,7 +50,7 @@ def test_nor_does_an_update(tmp_path: Path) -> None:
             DeltaTable(tmp_path).snapshot,
             {"v": "'new'"},
             SCATTERED,
-            observer=Meanwhile(lambda: vacuum(tmp_path)),
+            run=Run(observer=Meanwhile(lambda: vacuum(tmp_path))),
         )
     assert ids(tmp_path) == list(range(COUNT))
 
@@ -58,7 +61,7 @@ def test_one_that_joins_the_winners_vector_neither(tmp_path: Path) -> None:
         delete_rows(
             DeltaTable(tmp_path).snapshot,
             SCATTERED,
-            observer=Meanwhile(delete(tmp_path, "id = 0"), lambda: vacuum(tmp_path)),
+            run=Run(observer=Meanwhile(delete(tmp_path, "id = 0"), lambda: vacuum(tmp_path))),
         )
     assert ids(tmp_path) == list(range(1, COUNT))
     assert deletion_vector_files(tmp_path) == named_deletion_vector_files(tmp_path), "only the winner's"
@@ -68,7 +71,9 @@ def test_a_vector_in_the_log_is_nothing_to_a_vacuum(tmp_path: Path, monkeypatch:
     make(tmp_path)
     inline = partial(write_deletion_vectors, inline_max_bytes=128)
     monkeypatch.setattr(row_statement, "write_deletion_vectors", inline)
-    delete_rows(DeltaTable(tmp_path).snapshot, "id = 7", observer=Meanwhile(lambda: vacuum(tmp_path)))
+    delete_rows(
+        DeltaTable(tmp_path).snapshot, "id = 7", run=Run(observer=Meanwhile(lambda: vacuum(tmp_path)))
+    )
     assert ids(tmp_path) == [number for number in range(COUNT) if number != 7]
 
 
@@ -86,5 +91,5 @@ def test_a_vector_that_is_gone_is_not_committed(tmp_path: Path, joined: bool) ->
 
     winners = [delete(tmp_path, "id = 0"), nine_days_pass] if joined else [nine_days_pass]
     with pytest.raises(StaleCommitError, match="vacuum"):
-        delete_rows(snapshot, SCATTERED, observer=Meanwhile(*winners), clock=clock)
+        delete_rows(snapshot, SCATTERED, run=Run(observer=Meanwhile(*winners), clock=clock))
     assert ids(tmp_path) == list(range(1 if joined else 0, COUNT))

@@ -6,10 +6,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.clock import Clock
 from delta_core.errors import CloneOutdatedError, ObjectNotFoundError
-from delta_core.execution.executor import Executor
-from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.log.commit_reader import read_commits
 from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from delta_core.log.listing import CheckpointFiles, LogListing, list_log, with_commits
@@ -25,10 +23,9 @@ from delta_core.maintenance.clone.history.referenced_files import ReferencedFile
 from delta_core.maintenance.clone.history.staged_log import LogStaging
 from delta_core.maintenance.clone.location_check import require_separate_locations
 from delta_core.maintenance.clone.result import CloneResult, KeptHistory
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.parallel import MAX_REQUESTS
 
 
 def clone_history(
@@ -36,10 +33,8 @@ def clone_history(
     target: LogStore,
     *,
     from_version: int | None = None,
-    allowed_roots: Sequence[LogStore] = (),
     compare_bytes: bool = False,
-    executor: Executor | None = None,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> CloneResult:
     """Copy a table with its log, up to a version. `clone_table` describes the result.
 
@@ -50,10 +45,8 @@ def clone_history(
         source: the last version to copy.
         target: the clone's store.
         from_version: the oldest version that must be readable; None for every readable version.
-        allowed_roots: the roots that absolute paths in the source's log may lead to.
         compare_bytes: read every file and its copy again, and compare them.
-        executor: runs the copy tasks; threads of this process when None.
-        clock: pauses between attempts.
+        run: the surroundings, such as the clock and the commit properties.
 
     Raises:
         CloneError: the target has other files, or overlaps the source, or a file differs from the log.
@@ -66,9 +59,7 @@ def clone_history(
         CorruptLogError, LogGapError: the source's log is damaged.
     """
     require_separate_locations(source.store, target)
-    path_mapping = PathMapping(
-        source=source.store, access=DataAccess(allowed_roots=tuple(allowed_roots), clock=clock)
-    )
+    path_mapping = PathMapping(source=source.store, access=run.access)
     referenced = ReferencedFiles(path_mapping=path_mapping)
     listing = list_log(source.store)
     if not source.store.consistent_listing:
@@ -85,11 +76,9 @@ def clone_history(
             return _unchanged(source, newest)
         kept = later_log(listing, after=newest, version=source.version, uri=source.store.uri)
         _require_source_log(source.store, listing, target, target_listing, path_mapping)
-    _collect(referenced, source, source.store if is_new else target, kept, clock)
+    _collect(referenced, source, source.store if is_new else target, kept, run.clock)
     require_claim(target, table_id=source.metadata.id)
     copies = plan_copies(referenced, source=source, target=target)
-    remote = target.remote or source.store.remote
-    executor = executor or InlineExecutor(MAX_REQUESTS if remote else None)
     with tempfile.TemporaryDirectory(prefix="deltaward-clone-") as directory:
         staging = LogStaging(
             store=source.store,
@@ -102,15 +91,14 @@ def clone_history(
         hint = _hint(source.store, (*target_listing.checkpoints, *kept.checkpoints))
         copied = 0
         if copies.to_copy:
-            copied = copy_files(copies.to_copy, target=target, allowed_roots=allowed_roots, executor=executor)
+            copied = copy_files(copies.to_copy, target=target, run=run)
         if compare_bytes:
             compare_files(
                 (*copies.to_copy, *copies.present),
                 target=target,
-                allowed_roots=allowed_roots,
-                executor=executor,
+                run=run,
             )
-        new_commits, keeps_times = publish_log(files, target=target, is_new=is_new, clock=clock)
+        new_commits, keeps_times = publish_log(files, target=target, is_new=is_new, clock=run.clock)
     point_hint(target, hint)
     return CloneResult(
         committed=None,

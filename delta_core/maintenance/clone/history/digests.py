@@ -9,8 +9,10 @@ from contextlib import ExitStack
 import pyarrow as pa
 
 from delta_core.errors import CloneError
-from delta_core.execution.executor import Executor, JsonObject
+from delta_core.execution.executor import JsonObject
+from delta_core.maintenance.clone.copying import copy_executor
 from delta_core.maintenance.clone.translation import Copy
+from delta_core.run import Run
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.task_stores import share_with_tasks, task_store
@@ -46,16 +48,19 @@ def compare_file(task: JsonObject) -> JsonObject:
 
 
 def compare_files(
-    copies: Sequence[Copy], *, target: LogStore, allowed_roots: Sequence[LogStore], executor: Executor
+    copies: Sequence[Copy],
+    *,
+    target: LogStore,
+    run: Run,
 ) -> None:
     """Compare all copies, several at a time. Raises the errors of `compare_file`."""
     sources = {copy.source.store.uri: copy.source.store for copy in copies}
-    sources |= {root.uri: root for root in allowed_roots}
+    sources |= {root.uri: root for root in run.allowed_roots}
     tasks = [
         {
             "source_uri": copy.source.store.uri,
             "path": copy.source.path,
-            "allowed_root_uris": [root.uri for root in allowed_roots],
+            "allowed_root_uris": [root.uri for root in run.allowed_roots],
             "target_uri": target.uri,
             "to": copy.path,
         }
@@ -64,7 +69,7 @@ def compare_files(
     with ExitStack() as stack:
         for store in (*sources.values(), target):
             stack.enter_context(share_with_tasks(store))
-        for _ in executor.map(compare_file, tasks):
+        for _ in copy_executor(copies, target, run).map(compare_file, tasks):
             pass
 
 

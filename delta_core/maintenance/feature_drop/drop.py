@@ -8,44 +8,30 @@ from typing import Any
 
 from delta_core.actions import Action, Metadata
 from delta_core.checkpoint.write import write_checkpoint
-from delta_core.clock import Clock
-from delta_core.execution.executor import Executor
-from delta_core.execution.reporter import SILENT
-from delta_core.maintenance.commit import commit_with_events
+from delta_core.dml.post_commit import commit_or_raise
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.writer_kind import WriterKind
-from delta_core.transaction.commit_properties import CommitProperties
-from delta_core.transaction.commit_result import Committed, raise_for_result
+from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.observer import TransactionObserver
-from delta_core.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Drop:
     """One drop.
 
     Attributes:
         feature: the feature's name, in the protocol's spelling.
-        access: the places outside the table where its files may be.
-        properties: properties of the commits; only the last commit carries the idempotency key.
-        executor: runs the tasks that rewrite files; threads of this process when None.
-        observer: is notified of each phase of the commits.
-        clock: source of the current time.
+        last: the surroundings of the last commit, which carries the idempotency key.
     """
 
     feature: str
-    access: DataAccess
-    properties: CommitProperties
-    executor: Executor | None
-    observer: TransactionObserver
-    clock: Clock
+    last: Run
 
     @property
-    def without_key(self) -> CommitProperties:
-        """The properties of every commit except the last."""
-        return self.properties.without_key()
+    def run(self) -> Run:
+        """The surroundings of every commit except the last."""
+        return self.last.without_key()
 
     def commit(
         self,
@@ -71,20 +57,17 @@ class Run:
             CommitError: the commit failed; with `only_next` MaxCommitAttemptsError or a conflict when another
                 writer won.
         """
-        properties = self.properties if last else self.without_key
-        transaction = Transaction.begin(
+        run = self.last if last else self.run
+        transaction = (run.only_next() if only_next else run).begin(
             latest,
             operation=operation,
             writer_kind=WriterKind.REWRITE,
             operation_parameters=parameters,
-            properties=replace(properties, max_attempts=1) if only_next else properties,
             isolation=IsolationLevel.SERIALIZABLE if only_next else None,
-            observer=self.observer,
-            clock=self.clock,
         )
         if only_next:
             transaction.read_predicate(None)
-        return raise_for_result(commit_with_events(transaction.add(*actions), SILENT))
+        return commit_or_raise(transaction.add(*actions), run.progress)
 
     def configure(self, latest: Snapshot, changes: Mapping[str, str | None]) -> Snapshot:
         """Set table properties, or unset those with the value None. No commit when nothing changes.
