@@ -96,7 +96,7 @@ def part(name: str, value: Column, kind: DataType) -> Column:
     return _quotient(fn.pmod(fn.unix_micros(value), fn.lit(period)), width).cast("int")
 
 
-def cut_to(unit: str, value: Column, kind: DataType) -> Column:
+def truncate_timestamp(unit: str, value: Column, kind: DataType) -> Column:
     """A date or time truncated to a unit, as a timestamp."""
     from pyspark.sql import functions as fn
 
@@ -104,19 +104,19 @@ def cut_to(unit: str, value: Column, kind: DataType) -> Column:
     if name == "day":
         return as_instant(date_of(value, kind), DATE)
     if name not in _TRUNCATED_MICROS:
-        return as_instant(first_date(value, kind, unit), DATE)
+        return as_instant(truncate_date(value, kind, unit), DATE)
     micros = fn.unix_micros(as_instant(value, kind))
     return fn.timestamp_micros(micros - fn.pmod(micros, fn.lit(_TRUNCATED_MICROS[name])))
 
 
-def first_date(value: Column, kind: DataType, unit: str) -> Column:
+def truncate_date(value: Column, kind: DataType, unit: str) -> Column:
     """A date or time truncated to a unit, as a date."""
     from pyspark.sql import functions as fn
 
     return fn.trunc(date_of(value, kind), TRUNCATION_UNITS[unit.upper()])
 
 
-def formatted(value: Column, kind: DataType, pattern: str) -> Column:
+def format_time(value: Column, kind: DataType, pattern: str) -> Column:
     """A date or time as a formatted string; null for a year outside of 1 to 9999.
 
     It does not use Spark's `date_format`, which interprets patterns by the session's policy.
@@ -135,7 +135,7 @@ def formatted(value: Column, kind: DataType, pattern: str) -> Column:
     return fn.when(part("year", at, at_kind).between(1, 9999), fn.concat(*strings))
 
 
-def moved(value: Column, kind: DataType, days: Column) -> Column:
+def add_days(value: Column, kind: DataType, days: Column) -> Column:
     """The date that is a number of days later; null when it is out of range."""
     from pyspark.sql import functions as fn
 
