@@ -27,7 +27,9 @@ def check_installed(*, with_jvm: bool) -> Path:
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise ConfigurationError("The package pyspark is not installed.", fix="Run pip install 'deltaward[spark]'.")
+        raise ConfigurationError(
+            "The package pyspark is not installed.", fix="Run pip install 'deltaward[spark]'."
+        )
     folder = Path(spec.origin).parent
     installed = _installed(folder)
     if len(set(installed.values())) > 1:

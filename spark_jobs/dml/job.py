@@ -10,6 +10,7 @@ from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
 from spark_jobs.dml.clauses import MergeAction, MergeClauses, clauses_from_json
 from spark_jobs.dml.merge import KIND, MergeRequest, merge_into
+from spark_jobs.expressions.checks import Check, named_checks, not_null_checks
 from spark_jobs.failures import ViolationToken
 from spark_jobs.loading.contract import (
     CONTRACT_SCHEMA,
@@ -26,7 +27,6 @@ from spark_jobs.loading.violations import remove_empty_file
 from spark_jobs.schema import from_spark
 from spark_jobs.session import get_session
 from spark_jobs.spark_executor import SparkExecutor
-from spark_jobs.writer.checks import Check, named_checks, not_null_checks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,8 +11,8 @@ from spark_jobs.dml.matching import BROADCAST_BYTES, Matches, chosen_clause, unm
 from spark_jobs.dml.source import MergeSource, Names, estimated_bytes
 from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, by_clause
+from spark_jobs.expressions.columns import match_type, quoted
 from spark_jobs.schema import to_spark
-from spark_jobs.writer.columns import match_type, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

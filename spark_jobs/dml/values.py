@@ -11,10 +11,10 @@ from delta_core.schema.evolution import merge_schemas
 from delta_core.schema.types import StructField, StructType
 from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses, sql_text
 from spark_jobs.dml.source import as_column
+from spark_jobs.expressions.checks import Check
+from spark_jobs.expressions.columns import match_type, quoted
 from spark_jobs.failures import ViolationToken
 from spark_jobs.schema import to_spark, type_to_ddl
-from spark_jobs.writer.checks import Check
-from spark_jobs.writer.columns import match_type, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -10,8 +10,8 @@ from delta_core.errors import ConfigurationError, InvalidJobSpecError, SchemaMis
 from delta_core.policies.contract import Contract, MissingColumns, NewColumns, parse_contract
 from delta_core.policies.drift import DriftReport, drift, written_schema
 from delta_core.schema.types import StructType
+from spark_jobs.expressions.columns import conform_columns
 from spark_jobs.schema import from_spark
-from spark_jobs.writer.columns import conform_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

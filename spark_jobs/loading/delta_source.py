@@ -17,9 +17,9 @@ from delta_core.jobs.job_spec import JobSpec
 from delta_core.scan.appended import appended_files
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
+from spark_jobs.expressions.sql_semantics import SqlSemantics
 from spark_jobs.loading.source_params import RECORDED, Source
 from spark_jobs.reader.read import read_files, read_snapshot
-from spark_jobs.sql_semantics import SqlSemantics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -32,6 +32,7 @@ from spark_jobs.quality.rejected import MistypedRows, divide_by_type
 from spark_jobs.schema import from_spark
 from spark_jobs.session import get_session
 from spark_jobs.spark_executor import SparkExecutor
+from spark_jobs.writer.commit_gate import OPEN_GATE
 from spark_jobs.writer.write import WriteRequest, predicate_of, write_checks, write_to
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
             reporter=context.reporter,
             observer=context.observer,
             before_commit=lambda: context.check_deadline(spec),
-            gate=gate,
+            gate=OPEN_GATE if gate is None else gate,
             clock=context.clock,
         )
     except QualityGateError as error:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_core.errors import InvalidJobSpecError, SchemaMismatchError
 from delta_core.snapshot.snapshot import Snapshot
+from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import as_delta_error
 from spark_jobs.loading.order import sort_items
 from spark_jobs.loading.source_params import Source
 from spark_jobs.reader.read import read_snapshot
-from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from delta_core.errors import DeltaError, JobError, SchemaMismatchError
 from delta_core.schema.types import BOOLEAN, STRING, StructField, StructType
+from spark_jobs.expressions.checks import row_json
+from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.file_uris import escape_glob
 from spark_jobs.loading.csv_files import read_csv
@@ -18,8 +20,6 @@ from spark_jobs.loading.source_params import Source
 from spark_jobs.loading.string_casts import cast_string
 from spark_jobs.reader.native_scan import UNFILTERED
 from spark_jobs.schema import to_spark_type
-from spark_jobs.writer.checks import row_json
-from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ import numpy as np
 
 from spark_jobs.quality.outcome import ExpectationOutcome
 from spark_jobs.quality.params import OnFailure, QualityParams
-from spark_jobs.quality.staged import Positions
+from spark_jobs.writer.staged_files import Positions
 
 
 class GateOutcome(StrEnum):

@@ -29,8 +29,8 @@ from spark_jobs.dml.clauses import (
     words,
 )
 from spark_jobs.dml.pruning import KeyValues, by_source_predicate, match_facts, target_predicate
+from spark_jobs.expressions.sql_semantics import SqlSemantics
 from spark_jobs.file_uris import encode_as_java
-from spark_jobs.sql_semantics import SqlSemantics
 
 TARGET = StructType(
     (
