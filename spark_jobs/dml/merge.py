@@ -19,6 +19,7 @@ from delta_core.execution.reporter import SILENT, ProgressReporter
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import disjunction
 from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus
+from delta_core.jobs.params.merge import KIND
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.writer_kind import WriterKind
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
 
     from delta_core.actions import AddFile
     from spark_jobs.dml.clauses import Sql
-
-KIND = "merge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.schema.types import StructType
-from spark_jobs.dml.clauses import MergeAction, MergeClauses
+from spark_jobs.dml.clauses import MergeClauses
 from spark_jobs.dml.matching import BROADCAST_BYTES, Matches, chosen_clause, unmatched_source
 from spark_jobs.dml.source import MergeSource, Names, estimated_bytes
 from spark_jobs.dml.target import TargetFiles

@@ -129,7 +129,8 @@ def validate(
         )
     for result in outcome.results:
         config = result.expectation_config
-        assert config is not None and config.meta is not None, "each expectation has a tag"
+        assert config is not None
+        assert config.meta is not None, "each expectation has a tag"
         yield config.meta[_META_KEY], result
 
 

@@ -18,6 +18,7 @@ from delta_core.actions import SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConcurrentTransactionError, DeltaError, QualityGateError, TableNotFoundError
 from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.jobs.params.quality import QualityEngine, QualityParams
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -27,7 +28,6 @@ from delta_core.transaction.idempotency import already_applied
 from spark_jobs.quality.driver_engine import DriverEngine
 from spark_jobs.quality.evaluation import evaluate
 from spark_jobs.quality.outcome import ExpectationOutcome
-from spark_jobs.quality.params import QualityEngine, QualityParams
 from spark_jobs.quality.provenance import with_quality
 from spark_jobs.quality.quarantine import BadRows, Quarantine, names_by_row
 from spark_jobs.quality.rejected import MistypedRows, RejectedRows

@@ -8,9 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from delta_core.jobs.params.quality import Severity
 from delta_core.schema.types import DecimalType
 from spark_jobs.quality.expectations_library import exception_text
-from spark_jobs.quality.params import Severity
 from spark_jobs.quality.rules import RowRule, Statistic, StatisticRule, UniqueRule
 from spark_jobs.quality.suite import PlannedExpectation
 from spark_jobs.quality.suite_values import is_exact

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
+from delta_core.jobs.params.quality import MAX_SAMPLES
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import BOOLEAN, DOUBLE, FLOAT, LONG, VARIANT, StructField, StructType
@@ -21,7 +22,6 @@ from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
 from spark_jobs.quality.engine import EngineResults, EngineRules
-from spark_jobs.quality.params import MAX_SAMPLES
 from spark_jobs.quality.rules import (
     CountingRule,
     EngineRule,
