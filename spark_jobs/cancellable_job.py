@@ -25,10 +25,10 @@ from delta_core.jobs.builtin import default_registry
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs.params.load import KIND as LOAD_KIND
 from delta_core.jobs.run_job import run_job
 from spark_jobs.environment_conf import handed_conf
 from spark_jobs.job_kinds import register
-from spark_jobs.loading.load import KIND as LOAD_KIND
 from spark_jobs.session import get_session
 from spark_jobs.spark_executor import SparkExecutor
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from delta_core.errors import ConfigurationError
 
@@ -98,7 +99,7 @@ def parse_request(text: bytes, *, descriptors: int) -> DriverRequest:
     return DriverRequest(command=command, environment=environment, directory=directory, umask=umask)
 
 
-def _is_string(value: object) -> bool:
+def _is_string(value: object) -> TypeGuard[str]:
     if not isinstance(value, str) or "\0" in value:
         return False
     try:

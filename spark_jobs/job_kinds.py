@@ -6,25 +6,24 @@ executor is a `SparkExecutor`.
 
 from __future__ import annotations
 
+from delta_core.jobs.params import load, merge
 from delta_core.jobs.registry import JobKind, JobRegistry
-from spark_jobs.dml.job import MERGE_SCHEMA, run_merge
-from spark_jobs.dml.merge import KIND as MERGE_KIND
-from spark_jobs.loading.load import KIND, run_load
-from spark_jobs.loading.params import PARAMS_SCHEMA
+from spark_jobs.dml.job import run_merge
+from spark_jobs.loading.load import run_load
 
 LOAD = JobKind(
-    name=KIND,
+    name=load.KIND,
     run=run_load,
     help="Load files into a table, validated by a contract.",
-    params_schema=PARAMS_SCHEMA,
+    params_schema=load.LOAD_SCHEMA,
     needs_table=False,
 )
 
 MERGE = JobKind(
-    name=MERGE_KIND,
+    name=merge.KIND,
     run=run_merge,
     help="Merge the rows of a source into a table: update, delete and insert rows.",
-    params_schema=MERGE_SCHEMA,
+    params_schema=merge.MERGE_SCHEMA,
 )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_core.version import VERSION
+from spark_jobs import worker_tasks
 from spark_jobs.scoped_conf import session_identity
 
 if TYPE_CHECKING:
@@ -81,12 +82,14 @@ def _workers_have_packages(spark: SparkSession) -> bool:
 
 
 def _probe() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    needed = worker_tasks.__name__
+
     # A nested function is pickled by value, so the workers do not need this module to run it.
     def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             pass
         try:
-            importlib.import_module("spark_jobs.spark_executor")
+            importlib.import_module(needed)
             version = importlib.import_module("delta_core.version").VERSION
         except ImportError:
             version = ""

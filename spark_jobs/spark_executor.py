@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
-import traceback
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from delta_core import errors
-from delta_core.errors import DeltaError, JobFailedError
+from delta_core.errors import DeltaError
 from delta_core.execution.executor import JsonObject, TaskFunction
 from delta_core.execution.limits import available_cpus
 from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
 from spark_jobs.partitioning import one_row_per_partition
+from spark_jobs.worker_tasks import RESULT_SCHEMA, TASK_SCHEMA, error_from_json, function_name, task_runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WAVE_BYTES = 4 << 20
 """The approximate size of a wave of tasks. Tasks are sent as rows, which a Connect server holds in memory."""
-
-_RESULT_SCHEMA = "i int, ok boolean, payload string"
 
 
 class SparkExecutor:
@@ -82,7 +76,7 @@ class SparkExecutor:
         if not tasks:
             return
         ensure_importable(self.spark)
-        name = f"{function.__module__}:{function.__qualname__}"
+        name = function_name(function)
         strings = [json.dumps(task) for task in tasks]
         for wave in _waves(strings):
             failure: DeltaError | None = None
@@ -97,51 +91,12 @@ class SparkExecutor:
     def _run(self, name: str, wave: range, strings: Sequence[str]) -> list[tuple[int, bool, str]]:
         rows = [(index, strings[index]) for index in wave]
         try:
-            frame = self.spark.createDataFrame(rows, "i int, task string")
+            frame = self.spark.createDataFrame(rows, TASK_SCHEMA)
             spread = one_row_per_partition(frame, len(rows), "i")
-            found = spread.mapInArrow(_task_runner(name), _RESULT_SCHEMA).collect()
+            found = spread.mapInArrow(task_runner(name), RESULT_SCHEMA).collect()
         except Exception as error:
             raise as_delta_error(error, doing=f"running {name}") from error
         return sorted((row["i"], row["ok"], row["payload"]) for row in found)
-
-
-def error_to_json(error: Exception) -> str:
-    """A task's error as JSON text, which the task sends to the driver."""
-    if isinstance(error, DeltaError):
-        document = {
-            "class": type(error).__name__,
-            "problem": error.problem,
-            "cause": error.cause,
-            "fix": error.fix,
-        }
-    else:
-        frames = traceback.extract_tb(error.__traceback__)
-        last = f" at {frames[-1].name}:{frames[-1].lineno}" if frames else ""
-        document = {
-            "class": JobFailedError.__name__,
-            "problem": "A task failed with an unexpected error.",
-            "cause": f"{type(error).__name__}: {error}{last}.",
-            "fix": "Read the executor's log.",
-        }
-    return json.dumps(document)
-
-
-def error_from_json(task_json: str) -> DeltaError:
-    """Parse the error from the result of `error_to_json`."""
-    document: dict[str, Any] = json.loads(task_json)
-    found = getattr(errors, document["class"], JobFailedError)
-    kind = found if isinstance(found, type) and issubclass(found, DeltaError) else JobFailedError
-    return kind(document["problem"], cause=document["cause"], fix=document["fix"])
-
-
-def resolve_function(name: str) -> TaskFunction:
-    """Import the function with the name `module:qualified.name`."""
-    module, _, path = name.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in path.split("."):
-        found = getattr(found, part)
-    function: TaskFunction = found
-    return function
 
 
 def _waves(strings: Sequence[str]) -> Iterator[range]:
@@ -152,19 +107,3 @@ def _waves(strings: Sequence[str]) -> Iterator[range]:
             start, size = index, 0
         size += len(task_json)
     yield range(start, len(strings))
-
-
-def _task_runner(name: str) -> Any:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        function = resolve_function(name)
-        for batch in batches:
-            for index, task_json in zip(batch["i"].to_pylist(), batch["task"].to_pylist(), strict=True):
-                try:
-                    ok, payload = True, json.dumps(dict(function(json.loads(task_json))))
-                except Exception as error:  # each task's outcome is returned as data
-                    ok, payload = False, error_to_json(error)
-                yield pa.RecordBatch.from_pydict(
-                    {"i": pa.array([index], pa.int32()), "ok": [ok], "payload": [payload]}
-                )
-
-    return run

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from delta_core.errors import InvalidJobSpecError
+
 JsonSchema = Mapping[str, Any]
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -20,6 +22,20 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
+
+
+def check_params(kind: str, params: Mapping[str, Any], schema: JsonSchema) -> None:
+    """Check the parameters of a job of that kind.
+
+    Raises:
+        InvalidJobSpecError: a parameter is missing, unknown or of a wrong type. The error names all of them.
+    """
+    problems = list(violations(dict(params), schema, at="params"))
+    if problems:
+        raise InvalidJobSpecError(
+            f"The parameters of this {kind!r} job are not valid: {'; '.join(problems)}.",
+            fix="See docs/job-spec.schema.json.",
+        )
 
 
 def violations(value: Any, schema: JsonSchema, *, at: str = "") -> Iterator[str]:

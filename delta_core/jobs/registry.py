@@ -12,7 +12,7 @@ from delta_core.errors import ConfigurationError, InvalidJobSpecError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
-from delta_core.jobs.json_schema import JsonSchema, violations
+from delta_core.jobs.json_schema import JsonSchema, check_params
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -63,12 +63,7 @@ class JobKind:
             InvalidJobSpecError: a parameter is missing, unknown or of a wrong type. The error names all of
                 them.
         """
-        problems = list(violations(dict(params), self.params_schema, at="params"))
-        if problems:
-            raise InvalidJobSpecError(
-                f"The parameters of this {self.name!r} job are not valid: {'; '.join(problems)}.",
-                fix="See docs/job-spec.schema.json.",
-            )
+        check_params(self.name, params, self.params_schema)
 
 
 class JobRegistry:

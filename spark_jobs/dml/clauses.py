@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from delta_core.errors import ConfigurationError
+from delta_core.jobs.params.merge import MergeParams
+from delta_core.jobs.params.merge_clauses import MergeAction, check_clauses
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -21,26 +21,6 @@ _WORD = re.compile(r"`((?:[^`]|``)+)`|([^\W\d]\w*)")
 # Otherwise the search would restart at each character of a long name or string.
 _QUALIFIER = re.compile(r"(?:(?<!`)`((?:[^`]|``)+)`|(?<!\w)([^\W\d]\w*))\s*\.")
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?$)|\"(?:[^\"\\]|\\.)*(?:\"|\\?$)")
-
-
-class MergeAction(StrEnum):
-    """The action of a clause. The `_ALL` actions use every column of the source by name."""
-
-    UPDATE = "update"
-    UPDATE_ALL = "update_all"
-    DELETE = "delete"
-    INSERT = "insert"
-    INSERT_ALL = "insert_all"
-
-    @property
-    def takes_all(self) -> bool:
-        """True for the actions that are written `*`."""
-        return self in (MergeAction.UPDATE_ALL, MergeAction.INSERT_ALL)
-
-    @property
-    def kind(self) -> str:
-        """`update`, `delete` or `insert`."""
-        return self.value.removesuffix("_all")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +39,12 @@ class MergeClause:
     values: Mapping[str, Sql] | None = None
 
 
-_ALLOWED = {
-    "matched": (MergeAction.UPDATE, MergeAction.UPDATE_ALL, MergeAction.DELETE),
-    "not_matched": (MergeAction.INSERT, MergeAction.INSERT_ALL),
-    "not_matched_by_source": (MergeAction.UPDATE, MergeAction.DELETE),
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeClauses:
     """All clauses. In each list, the first clause whose condition is true applies to a row.
 
     Raises:
-        ConfigurationError: the merge has no clause, a clause has an action that its list does not allow or
-            lacks values, or a clause follows a clause without a condition and could never apply.
+        ConfigurationError: see `delta_core.jobs.params.merge_clauses.check_clauses`.
     """
 
     matched: tuple[MergeClause, ...] = ()
@@ -81,12 +53,13 @@ class MergeClauses:
 
     def __post_init__(self) -> None:
         """Check the clauses."""
-        if not (self.matched or self.not_matched or self.not_matched_by_source):
-            raise ConfigurationError(
-                "The merge has no clause.", fix="Add a clause for matched rows or for unmatched rows."
-            )
-        for name, allowed in _ALLOWED.items():
-            _check(name, getattr(self, name), allowed)
+        check_clauses(
+            {
+                "matched": self.matched,
+                "not_matched": self.not_matched,
+                "not_matched_by_source": self.not_matched_by_source,
+            }
+        )
 
     @property
     def is_insert_only(self) -> bool:
@@ -120,29 +93,16 @@ def conditions(clauses: Sequence[MergeClause]) -> list[str]:
     return [sql_text(clause.condition) for clause in clauses if clause.condition is not None]
 
 
-def clauses_from_json(params: Mapping[str, Any]) -> MergeClauses:
-    """The clauses in a job's parameters.
-
-    Raises:
-        ConfigurationError: see `MergeClauses`.
-    """
-
-    def parsed(name: str, values: str) -> tuple[MergeClause, ...]:
-        return tuple(
-            MergeClause(
-                action=MergeAction(item["action"]),
-                condition=item.get("condition"),
-                values=None
-                if item.get(values) is None
-                else {key: str(sql) for key, sql in item[values].items()},
-            )
-            for item in params.get(name) or ()
-        )
-
+def clauses_of(params: MergeParams) -> MergeClauses:
+    """The clauses in a job's parameters."""
     return MergeClauses(
-        matched=parsed("matched", "set"),
-        not_matched=parsed("not_matched", "values"),
-        not_matched_by_source=parsed("not_matched_by_source", "set"),
+        **{
+            name: tuple(
+                MergeClause(action=item.action, condition=item.condition, values=item.values)
+                for item in clauses
+            )
+            for name, clauses in params.clauses.items()
+        }
     )
 
 
@@ -189,24 +149,3 @@ def qualifiers(strings: Sequence[str]) -> list[str]:
         for quoted, plain in _QUALIFIER.findall(_STRING.sub(" ", sql)):
             names.setdefault(quoted.replace("``", "`") or plain)
     return list(names)
-
-
-def _check(name: str, clauses: Sequence[MergeClause], allowed: Sequence[MergeAction]) -> None:
-    for index, clause in enumerate(clauses):
-        if clause.action not in allowed:
-            raise ConfigurationError(
-                f"The action {clause.action.value!r} is not allowed for {name} rows.",
-                fix=f"Choose {', '.join(action.value for action in allowed)}.",
-            )
-        needs_values = clause.action in (MergeAction.UPDATE, MergeAction.INSERT)
-        if needs_values != bool(clause.values):
-            raise ConfigurationError(
-                f"The {name} clause {index + 1} ({clause.action.value}) "
-                + ("sets no column." if needs_values else "takes no values."),
-                fix="Name the columns and their values, or use the action that takes all columns.",
-            )
-        if clause.condition is None and index < len(clauses) - 1:
-            raise ConfigurationError(
-                f"The {name} clause {index + 1} has no condition, so the later clauses can never apply.",
-                fix="Add a condition to every clause of the list except the last.",
-            )

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from delta_core.errors import MergeDuplicateMatchError
 from delta_core.expressions.ast import TRUE, Expression
-from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses, conditions, sql_text, words
+from delta_core.jobs.params.merge_clauses import MergeAction
+from spark_jobs.dml.clauses import MergeClause, MergeClauses, conditions, sql_text, words
 from spark_jobs.dml.source import MergeSource, Names, as_column, estimated_bytes
 from spark_jobs.dml.target import TargetFiles
-from spark_jobs.predicates import to_column
-from spark_jobs.writer.columns import quoted
+from spark_jobs.expressions.columns import quoted
+from spark_jobs.expressions.predicates import to_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

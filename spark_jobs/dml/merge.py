@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from delta_core.clock import Clock
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError, JobFailedError
-from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import ProgressReporter
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import disjunction
 from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus
+from delta_core.jobs.params.merge import KIND
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
@@ -41,23 +41,21 @@ from spark_jobs.dml.source import (
 )
 from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, assignments, evolved_schema
+from spark_jobs.expressions.checks import Check, partition_name_checks, table_checks, with_checks
+from spark_jobs.expressions.columns import with_partition_strings
+from spark_jobs.expressions.sql_semantics import SqlSemantics
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.schema import to_spark
-from spark_jobs.sql_semantics import SqlSemantics
-from spark_jobs.writer.checks import Check, partition_name_checks, table_checks, with_checks
-from spark_jobs.writer.columns import with_partition_strings
 from spark_jobs.writer.commits import record_commit
-from spark_jobs.writer.data_writer import discard_prefix, remove_empty_directories, write_files
-from spark_jobs.writer.footers import describe_files
-from spark_jobs.writer.write import FOOTER_READERS
+from spark_jobs.writer.data_writer import discard_prefix, remove_empty_directories
+from spark_jobs.writer.staged_files import StagedFiles
+from spark_jobs.writer.staging import stage_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from delta_core.actions import AddFile
     from spark_jobs.dml.clauses import Sql
-
-KIND = "merge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +143,13 @@ def merge_into(
     scanned = clock.monotonic_seconds()
     touched = _touched(candidates, matches)
     progress.emit("files.planned", total=len(touched), matches=matches.number)
-    prefix = str(uuid.uuid4())
     try:
-        adds = _write(frame, snapshot, request, plan, touched, matches, names, prefix, progress)
+        staged = _stage(frame, snapshot, request, plan, touched, matches, names, progress)
     finally:
         matches.pairs.unpersist()
     try:
         written = clock.monotonic_seconds()
-        metrics = _metrics(snapshot, request.clauses, plan.source, touched, matches, adds)
+        metrics = _metrics(snapshot, request.clauses, plan.source, touched, matches, staged.adds)
         metrics |= {
             "materializeSourceTimeMs": _ms(source_read - began),
             "scanTimeMs": _ms(scanned - source_read),
@@ -162,15 +159,15 @@ def merge_into(
         if before_commit is not None:
             before_commit()
     except BaseException:
-        discard_prefix(snapshot.store, prefix)
+        discard_prefix(snapshot.store, staged.prefix)
         raise
-    progress.emit("commit.before", files=len(adds), rows=metrics["numOutputRows"])
+    progress.emit("commit.before", files=len(staged.adds), rows=metrics["numOutputRows"])
     try:
         committed = commit_change(
             snapshot,
             RowChange(
                 removed=touched.live,
-                added=adds,
+                added=staged.adds,
                 read=candidates.live,
                 predicate=plan.read_predicate,
                 definition=plan.change.actions,
@@ -182,19 +179,19 @@ def merge_into(
         )
     finally:
         # The commit deletes the written files if and only if no version can refer to them.
-        remove_empty_directories(snapshot.store, prefix)
+        remove_empty_directories(snapshot.store, staged.prefix)
     progress.emit("commit.after", version=committed.version)
     if committed.already_applied:
         # The winning commit of the same work has other files, so no version refers to these.
-        discard_prefix(snapshot.store, prefix)
+        discard_prefix(snapshot.store, staged.prefix)
         return _result(request, snapshot.version, committed.version, was_applied=True)
     record_commit(snapshot.store.uri, committed.version)
     result = _result(request, snapshot.version, committed.version)
     return replace(
         result,
         metrics=JobMetrics(
-            files_added=len(adds),
-            bytes_added=total_bytes(adds),
+            files_added=len(staged.adds),
+            bytes_added=total_bytes(staged.adds),
             files_removed=len(touched),
             bytes_removed=metrics["numTargetBytesRemoved"],
             rows=metrics["numOutputRows"],
@@ -288,7 +285,7 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
     )
 
 
-def _write(
+def _stage(
     frame: DataFrame,
     snapshot: Snapshot,
     request: MergeRequest,
@@ -296,11 +293,10 @@ def _write(
     touched: TargetFiles,
     matches: Matches,
     names: Names,
-    prefix: str,
     progress: ProgressReporter,
-) -> list[AddFile]:
-    """Write the new rows of the touched files and the inserted rows. Returns the files' `add` actions."""
-    store, change = snapshot.store, plan.change
+) -> StagedFiles:
+    """Stage the new rows of the touched files and the inserted rows."""
+    change = plan.change
     token = ViolationToken()
     checks = [
         *table_checks(change.schema, change.configuration),
@@ -320,44 +316,23 @@ def _write(
             names=names,
             caster=caster,
         )
-        if rows is None:
-            return []
-        rows = with_checks(rows, checks, token, show_rows=request.show_rows)
-        if change.partition_columns:
-            rows = with_partition_strings(rows, change.schema, change.partition_columns)
+        if rows is not None:
+            rows = with_checks(rows, checks, token, show_rows=request.show_rows)
+            if change.partition_columns:
+                rows = with_partition_strings(rows, change.schema, change.partition_columns)
     except DeltaError:
         raise
     except Exception as error:
         raise as_delta_error(error, doing="resolving the clauses of the merge") from error
-    progress.emit("data.writing", done=0, prefix=prefix)
-    files = write_files(
+    return stage_rows(
         rows,
-        store=store,
-        prefix=prefix,
-        partition_columns=change.partition_columns,
-        compression=request.compression,
+        snapshot.store,
+        change,
         checks=[*checks, *caster.checks],
         token=token,
+        compression=request.compression,
+        progress=progress,
     )
-    progress.emit("data.written", done=len(files), total=len(files), bytes=sum(f.size_bytes for f in files))
-    try:
-        adds, _, empty = describe_files(
-            InlineExecutor(FOOTER_READERS),
-            files,
-            table_uri=store.uri,
-            schema=change.schema,
-            partition_columns=change.partition_columns,
-            configuration=dict(change.configuration),
-        )
-        for path in empty:
-            store.delete(path)
-        # Spark's tasks do not sync their files to disk. After a power cut, the commit must not refer to lost
-        # files.
-        store.persist([file.path for file in files if file.path not in empty])
-    except BaseException:
-        discard_prefix(store, prefix)
-        raise
-    return adds
 
 
 def _metrics(

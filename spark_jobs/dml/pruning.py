@@ -52,7 +52,7 @@ from delta_core.schema.types import (
     StructType,
 )
 from spark_jobs.dml.clauses import MergeClause, sql_text
-from spark_jobs.sql_semantics import SqlSemantics
+from spark_jobs.expressions.sql_semantics import SqlSemantics
 
 # Floating-point keys are excluded, because engines order NaN and the two zeros differently.
 _ORDERED = (BYTE, SHORT, INTEGER, LONG, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.schema.types import StructType
-from spark_jobs.dml.clauses import MergeAction, MergeClauses
+from spark_jobs.dml.clauses import MergeClauses
 from spark_jobs.dml.matching import BROADCAST_BYTES, Matches, chosen_clause, unmatched_source
 from spark_jobs.dml.source import MergeSource, Names, estimated_bytes
 from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, by_clause
+from spark_jobs.expressions.columns import match_type, quoted
 from spark_jobs.schema import to_spark
-from spark_jobs.writer.columns import match_type, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -12,11 +12,11 @@ from delta_core.expressions.skipping import MAX_LISTED_VALUES
 from delta_core.schema.types import StructField, StructType
 from spark_jobs.dml.clauses import qualifiers
 from spark_jobs.dml.pruning import KeyEquality, KeyValues, MatchFacts, listed_values
+from spark_jobs.expressions.checks import Check, with_checks
+from spark_jobs.expressions.columns import quoted
+from spark_jobs.expressions.predicates import to_column
 from spark_jobs.failures import ViolationToken, as_delta_error, violation
-from spark_jobs.predicates import to_column
 from spark_jobs.schema import from_spark
-from spark_jobs.writer.checks import Check, with_checks
-from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_core.errors import SchemaMismatchError
+from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.schema.evolution import merge_schemas
 from delta_core.schema.types import StructField, StructType
-from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses, sql_text
+from spark_jobs.dml.clauses import MergeClause, MergeClauses, sql_text
 from spark_jobs.dml.source import as_column
+from spark_jobs.expressions.checks import Check
+from spark_jobs.expressions.columns import match_type, quoted
 from spark_jobs.failures import ViolationToken
 from spark_jobs.schema import to_spark, type_to_ddl
-from spark_jobs.writer.checks import Check
-from spark_jobs.writer.columns import match_type, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

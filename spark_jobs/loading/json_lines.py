@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_core.errors import InvalidJobSpecError, SchemaMismatchError
+from delta_core.jobs.params.source import Source
 from delta_core.schema import types as delta
 from spark_jobs.failures import ViolationToken
 from spark_jobs.loading.json_numbers import MarkedNumbers
-from spark_jobs.loading.source_params import Source
 from spark_jobs.loading.string_casts import cast_string
 from spark_jobs.schema import to_spark_type
 

@@ -19,12 +19,12 @@ from delta_core.errors import (
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs.params.load import KIND, LoadParams, parse_load
 from delta_core.run import Run
 from spark_jobs.failures import ViolationToken
 from spark_jobs.loading.contract import FittedBatch, adds_columns, drift_error, fit_to_contract
 from spark_jobs.loading.delta_source import resolve_progress
 from spark_jobs.loading.json_lines import DIFFERENT_CASE, NOT_AN_OBJECT
-from spark_jobs.loading.params import LoadParams, parse_params
 from spark_jobs.loading.shaping import deduplicated
 from spark_jobs.loading.source import read_source, watch_source
 from spark_jobs.loading.violations import Violation, find_violations, remove_empty_file, violations_error
@@ -33,12 +33,12 @@ from spark_jobs.quality.rejected import MistypedRows, divide_by_type
 from spark_jobs.schema import from_spark
 from spark_jobs.session import get_session
 from spark_jobs.spark_executor import SparkExecutor
+from spark_jobs.writer.commit_gate import OPEN_GATE
 from spark_jobs.writer.write import WriteRequest, predicate_of, write_checks, write_to
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-KIND = "load"
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
         QualitySuiteError: the gate's suite cannot be evaluated; nothing was written.
         DeltaError: see `spark_jobs.write`.
     """
-    params = parse_params(spec.params)
+    params = parse_load(spec.params)
     params = replace(params, source=resolve_progress(params.source, spec, context))
     shows_rows = params.contract.show_rows
     token = ViolationToken()
@@ -93,7 +93,7 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
             context.snapshot,
             request,
             before_commit=lambda: context.check_deadline(spec),
-            gate=gate,
+            gate=OPEN_GATE if gate is None else gate,
             run=run,
         )
     except QualityGateError as error:

@@ -3,74 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from delta_core.errors import InvalidJobSpecError, SchemaMismatchError
+from delta_core.errors import SchemaMismatchError
+from delta_core.jobs.params.deduplicate import Deduplication
+from delta_core.jobs.params.source import Source
 from delta_core.snapshot.snapshot import Snapshot
+from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import as_delta_error
 from spark_jobs.loading.order import sort_items
-from spark_jobs.loading.source_params import Source
 from spark_jobs.reader.read import read_snapshot
-from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-DEDUPLICATE_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": ["object", "null"],
-    "required": ["keys"],
-    "additionalProperties": False,
-    "description": "keep one row per key",
-    "properties": {
-        "keys": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
-        "order_by": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1},
-            "description": "Spark SQL, such as seq DESC NULLS LAST. The first row is kept; by default "
-            "nulls are last",
-        },
-        "against_table": {
-            "type": "boolean",
-            "description": "also drop rows whose key is already in the table",
-        },
-    },
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deduplication:
-    """The parameters of a deduplication: one row per key is kept.
-
-    Attributes:
-        keys: the key columns. A row with a null in a key column is always kept.
-        order_by: the first row in this order is kept. Among rows that are equal in it, any row is kept.
-        against_table: whether to drop rows whose key is already in the target table.
-    """
-
-    keys: tuple[str, ...]
-    order_by: tuple[str, ...] = ()
-    against_table: bool = False
-
-
-def parse_deduplicate(value: Mapping[str, Any] | None) -> Deduplication | None:
-    """Parse the parameter `deduplicate`.
-
-    Raises:
-        InvalidJobSpecError: no key column is given.
-    """
-    if value is None:
-        return None
-    if not value["keys"]:
-        raise InvalidJobSpecError(
-            "The parameter deduplicate has no keys.", fix="Name at least one column in keys."
-        )
-    return Deduplication(
-        keys=tuple(value["keys"]),
-        order_by=tuple(value.get("order_by") or ()),
-        against_table=value.get("against_table", False),
-    )
 
 
 def shaped(

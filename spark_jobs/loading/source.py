@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_core.errors import DeltaError, JobError, SchemaMismatchError
+from delta_core.jobs.params.source import Source
 from delta_core.schema.types import BOOLEAN, STRING, StructField, StructType
+from spark_jobs.expressions.checks import row_json
+from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.file_uris import escape_glob
 from spark_jobs.loading.csv_files import read_csv
 from spark_jobs.loading.delta_source import read_delta
 from spark_jobs.loading.json_lines import read_json_lines
 from spark_jobs.loading.shaping import shaped
-from spark_jobs.loading.source_params import Source
 from spark_jobs.loading.string_casts import cast_string
 from spark_jobs.reader.native_scan import UNFILTERED
 from spark_jobs.schema import to_spark_type
-from spark_jobs.writer.checks import row_json
-from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

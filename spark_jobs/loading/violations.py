@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_core.errors import ConstraintViolationError, DeltaError
+from delta_core.jobs.params.source import Source
 from delta_core.schema.types import StructType
+from spark_jobs.expressions.checks import Check, row_json
+from spark_jobs.expressions.columns import conform_columns
 from spark_jobs.loading.source import watch_source
-from spark_jobs.loading.source_params import Source
-from spark_jobs.writer.checks import Check, row_json
-from spark_jobs.writer.columns import conform_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

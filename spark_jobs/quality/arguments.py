@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from delta_core.jobs.params.quality import ExpectationSpec
 from delta_core.schema.types import VARIANT, ArrayType, DataType, MapType, StructType
-from spark_jobs.quality.params import ExpectationSpec
 from spark_jobs.quality.row_conditions import row_condition
 from spark_jobs.quality.rules import Ignore, Limits, RowSelection
 from spark_jobs.quality.suite_values import InapplicableError, exact_number, is_exact, is_number, typed_value

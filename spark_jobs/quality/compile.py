@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import DeltaError, QualitySuiteError
+from delta_core.jobs.params.quality import ExpectationSpec
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.types import StructType
 from spark_jobs.quality.arguments import Arguments
 from spark_jobs.quality.batch_expectations import BATCH_EXPECTATIONS, library_rule
-from spark_jobs.quality.params import ExpectationSpec
 from spark_jobs.quality.row_expectations import ROW_EXPECTATIONS
 from spark_jobs.quality.rules import ConstantRule, RowRule, Rows, Rule, needed_columns
 from spark_jobs.quality.suite_values import InapplicableError

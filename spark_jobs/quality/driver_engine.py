@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.execution.limits import available_cpus
+from delta_core.jobs.params.quality import MAX_SAMPLES
 from delta_core.schema.arrow import to_arrow
 from spark_jobs.quality.engine import EngineResults, EngineRules
-from spark_jobs.quality.params import MAX_SAMPLES
 from spark_jobs.quality.rules import CountingRule, Rows, UniqueRule, needed_columns
-from spark_jobs.quality.staged import Positions, StagedFiles
 from spark_jobs.quality.tallies import Tally, tally_of
 from spark_jobs.quality.value_counts import ArrowCounts, key_name, keys_of, repeated
 from spark_jobs.quality.verdict import MAX_COLLECTED_ROWS
+from spark_jobs.writer.staged_files import Positions, StagedFiles
 
 
 @dataclass(slots=True)

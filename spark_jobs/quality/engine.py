@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from spark_jobs.quality.rules import EngineRule
-from spark_jobs.quality.staged import Positions
 from spark_jobs.quality.tallies import Tally
 from spark_jobs.quality.value_counts import CountedValues
+from spark_jobs.writer.staged_files import Positions
 
 EngineRules = Mapping[int, EngineRule]
 """Rules by the index of their expectation in the suite."""

@@ -25,11 +25,11 @@ from spark_jobs.quality.rules import (
     StatisticRule,
     UniqueRule,
 )
-from spark_jobs.quality.staged import Positions, StagedFiles
 from spark_jobs.quality.suite import PlannedExpectation
 from spark_jobs.quality.tallies import Tally
 from spark_jobs.quality.value_counts import CountedValues, TooManyValuesError, observe
 from spark_jobs.quality.verdict import MAX_COLLECTED_ROWS
+from spark_jobs.writer.staged_files import Positions, StagedFiles
 
 
 def evaluate(

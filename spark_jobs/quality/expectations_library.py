@@ -47,7 +47,7 @@ def expectation_class(type_name: str) -> Any:
         QualitySuiteError: the type does not exist, or it needs a database.
     """
     require_library()
-    from great_expectations.exceptions import ExpectationNotFoundError
+    from great_expectations.exceptions.exceptions import ExpectationNotFoundError
     from great_expectations.expectations.expectation import QueryExpectation
     from great_expectations.expectations.registry import get_expectation_impl
 
@@ -111,8 +111,10 @@ def validate(
 
     with _quiet():
         context = gx.get_context(mode="ephemeral")
-        # The library would draw a bar per metric on the driver's standard error.
-        context.variables.config.progress_bars = {"globally": False, "metric_calculations": False}
+        # The library would draw a bar per metric on the driver's standard error. It annotates another class
+        # than the dict that it reads.
+        settings: Any = context.variables.config
+        settings.progress_bars = {"globally": False, "metric_calculations": False}
         asset = context.data_sources.add_pandas("staged").add_dataframe_asset("rows")
         batch = asset.add_batch_definition_whole_dataframe("batch").get_batch(
             batch_parameters={"dataframe": frame}
@@ -126,7 +128,10 @@ def validate(
             gx.ExpectationSuite(name="suite", expectations=tagged), result_format=dict(result_format)
         )
     for result in outcome.results:
-        yield result.expectation_config.meta[_META_KEY], result
+        config = result.expectation_config
+        assert config is not None
+        assert config.meta is not None, "each expectation has a tag"
+        yield config.meta[_META_KEY], result
 
 
 def exception_text(result: Any) -> str | None:

@@ -18,22 +18,24 @@ from delta_core.actions import SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConcurrentTransactionError, DeltaError, QualityGateError, TableNotFoundError
 from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.jobs.params.quality import QualityEngine, QualityParams
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store, options_for
+from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.idempotency import already_applied
 from spark_jobs.quality.driver_engine import DriverEngine
 from spark_jobs.quality.evaluation import evaluate
 from spark_jobs.quality.outcome import ExpectationOutcome
-from spark_jobs.quality.params import QualityEngine, QualityParams
+from spark_jobs.quality.provenance import with_quality
 from spark_jobs.quality.quarantine import BadRows, Quarantine, names_by_row
 from spark_jobs.quality.rejected import MistypedRows, RejectedRows
 from spark_jobs.quality.report import ReportUris, build_report, uris_of, write_report
 from spark_jobs.quality.spark_engine import SparkEngine
-from spark_jobs.quality.staged import StagedFiles
 from spark_jobs.quality.suite import PlannedExpectation, plan_suite, require_evaluated
 from spark_jobs.quality.verdict import GateOutcome, Verdict, decide
+from spark_jobs.writer.staged_files import StagedFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +85,7 @@ class GateContext:
 
 
 class QualityGate:
-    """The gate for one batch. Call `prepare`, then `audit`, and `retract` when the commit certainly failed.
+    """The gate (`CommitGate`) for one batch of a load, by a suite of expectations.
 
     Attributes:
         output: the gate's part of the job's output, after the decision.
@@ -190,6 +192,10 @@ class QualityGate:
                 "now would lose the quarantined rows.",
                 fix="Run the job again. It then finds the other try's work.",
             )
+
+    def with_outcome(self, properties: CommitProperties) -> CommitProperties:
+        """The properties with the gate's metrics in `user_metadata`."""
+        return with_quality(properties, self.output)
 
     def retract(self) -> None:
         """Delete the batch's rows from the quarantine, because the batch was not published.

@@ -8,14 +8,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from delta_core.jobs.params.quality import Severity
 from delta_core.schema.types import DecimalType
 from spark_jobs.quality.expectations_library import exception_text
-from spark_jobs.quality.params import Severity
 from spark_jobs.quality.rules import RowRule, Statistic, StatisticRule, UniqueRule
-from spark_jobs.quality.staged import Positions
 from spark_jobs.quality.suite import PlannedExpectation
 from spark_jobs.quality.suite_values import is_exact
 from spark_jobs.quality.tallies import Tally
+from spark_jobs.writer.staged_files import Positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from delta_core.jobs.params.quality import MAX_SAMPLES
 from spark_jobs.quality.expectations_library import validate
 from spark_jobs.quality.outcome import ExpectationOutcome, outcome_of_library
-from spark_jobs.quality.params import MAX_SAMPLES
 from spark_jobs.quality.rules import LibraryRule, Rows
-from spark_jobs.quality.staged import Positions, StagedFiles
 from spark_jobs.quality.suite import PlannedExpectation
+from spark_jobs.writer.staged_files import Positions, StagedFiles
 
 if TYPE_CHECKING:
     import pandas as pd

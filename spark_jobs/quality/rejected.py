@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from delta_core.errors import JobFailedError
 from delta_core.schema.types import StructField, StructType
+from spark_jobs.expressions.checks import Check
+from spark_jobs.expressions.columns import conform_columns, quoted
 from spark_jobs.failures import as_delta_error
 from spark_jobs.quality.quarantine import BadRows
-from spark_jobs.writer.checks import Check
-from spark_jobs.writer.columns import conform_columns, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

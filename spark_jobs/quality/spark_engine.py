@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
+from delta_core.jobs.params.quality import MAX_SAMPLES
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import BOOLEAN, DOUBLE, FLOAT, LONG, VARIANT, StructField, StructType
+from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
 from spark_jobs.quality.engine import EngineResults, EngineRules
-from spark_jobs.quality.params import MAX_SAMPLES
 from spark_jobs.quality.rules import (
     CountingRule,
     EngineRule,
@@ -30,13 +31,12 @@ from spark_jobs.quality.rules import (
     UniqueRule,
     needed_columns,
 )
-from spark_jobs.quality.staged import Positions, StagedFiles
 from spark_jobs.quality.tallies import Tally, tally_from_json, tally_of
 from spark_jobs.quality.value_counts import MAX_LISTED, POSITION_KEY, key_name, keys_of
 from spark_jobs.reader.data_files import DataFiles, data_files
 from spark_jobs.reader.native_scan import scan_files, with_partition_values
 from spark_jobs.schema import to_spark
-from spark_jobs.writer.columns import quoted
+from spark_jobs.writer.staged_files import Positions, StagedFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

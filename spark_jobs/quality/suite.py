@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_core.errors import QualitySuiteError
+from delta_core.jobs.params.quality import ExpectationSpec, QualityParams, Severity
 from delta_core.schema.types import StructType
 from spark_jobs.quality.compile import TYPE_EXPECTATIONS, compile_rule
 from spark_jobs.quality.expectations_library import (
@@ -15,7 +16,6 @@ from spark_jobs.quality.expectations_library import (
     make_expectation,
     require_library,
 )
-from spark_jobs.quality.params import ExpectationSpec, QualityParams, Severity
 from spark_jobs.quality.rules import InapplicableRule, Rule
 from spark_jobs.quality.suite_values import InapplicableError, is_moment, moment
 

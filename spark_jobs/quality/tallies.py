@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.errors import DeltaError
+from delta_core.jobs.params.quality import MAX_SAMPLES
 from delta_core.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType
 from spark_jobs.quality.exact_sums import power_sums
-from spark_jobs.quality.params import MAX_SAMPLES
 from spark_jobs.quality.rules import EngineRule, RowRule, Rows, Statistic, StatisticRule
-from spark_jobs.quality.staged import Positions
 from spark_jobs.quality.suite_values import is_exact
+from spark_jobs.writer.staged_files import Positions
 
 EVALUATION_ERRORS: Final = (DeltaError, pa.ArrowException, ArithmeticError, ValueError)
 """Errors that values of rows may cause. The expectation then counts as not evaluated."""

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.quality.params import MAX_SAMPLES
+from delta_core.jobs.params.quality import MAX_SAMPLES
 from spark_jobs.quality.rules import Counting, CountingRule, Rows, UniqueRule
-from spark_jobs.quality.staged import Positions
 from spark_jobs.quality.suite_values import is_exact
+from spark_jobs.writer.staged_files import Positions
 
 POSITION_KEY: Final = "position"
 MAX_LISTED: Final = 100_000

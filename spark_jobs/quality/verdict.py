@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
+from delta_core.jobs.params.quality import OnFailure, QualityParams
 from spark_jobs.quality.outcome import ExpectationOutcome
-from spark_jobs.quality.params import OnFailure, QualityParams
-from spark_jobs.quality.staged import Positions
+from spark_jobs.writer.staged_files import Positions
 
 
 class GateOutcome(StrEnum):

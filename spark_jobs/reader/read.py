@@ -17,8 +17,8 @@ from delta_core.scan.scan import Scan
 from delta_core.schema.partition_values import parse_timestamp
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
+from spark_jobs.expressions.predicates import to_column
 from spark_jobs.file_uris import is_unreadable
-from spark_jobs.predicates import to_column
 from spark_jobs.reader.arrow_scan import arrow_scan
 from spark_jobs.reader.data_files import data_files
 from spark_jobs.reader.native_scan import native_scan

@@ -16,10 +16,10 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import DeltaError
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import local_root
+from spark_jobs.expressions.checks import Check
 from spark_jobs.failures import ViolationToken, as_delta_error, violation
 from spark_jobs.reader.data_files import spark_root
 from spark_jobs.scoped_conf import scoped_conf
-from spark_jobs.writer.checks import Check
 from spark_jobs.writer.written_files import WrittenFile, with_canonical_directories, written_files
 
 if TYPE_CHECKING:

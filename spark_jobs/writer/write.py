@@ -13,7 +13,6 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.commit_files import CommitMode, commit_new_files
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError, TableNotFoundError
-from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.reporter import ProgressReporter
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
@@ -28,11 +27,7 @@ from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
-from spark_jobs.failures import ViolationToken, as_delta_error
-from spark_jobs.quality.provenance import with_quality
-from spark_jobs.quality.staged import StagedFiles
-from spark_jobs.schema import from_spark, require_fit
-from spark_jobs.writer.checks import (
+from spark_jobs.expressions.checks import (
     Check,
     check_of,
     named_checks,
@@ -41,20 +36,19 @@ from spark_jobs.writer.checks import (
     table_checks,
     with_checks,
 )
-from spark_jobs.writer.columns import conform_columns, with_partition_strings
+from spark_jobs.expressions.columns import conform_columns, with_partition_strings
+from spark_jobs.failures import ViolationToken, as_delta_error
+from spark_jobs.schema import from_spark, require_fit
+from spark_jobs.writer.commit_gate import OPEN_GATE, CommitGate, RowCollector
 from spark_jobs.writer.commits import record_commit
-from spark_jobs.writer.data_writer import discard_prefix, remove_empty_directories, write_files
-from spark_jobs.writer.footers import describe_files
+from spark_jobs.writer.data_writer import discard_prefix, remove_empty_directories
+from spark_jobs.writer.staged_files import StagedFiles
+from spark_jobs.writer.staging import stage_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from spark_jobs.quality.gate import QualityGate
-    from spark_jobs.quality.rejected import RejectedRows
-
 JOB_KIND = "write"
-FOOTER_READERS = 8
-"""The number of threads that read footers. Each read is one small request, mostly waiting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,13 +160,13 @@ def write_to(
     request: WriteRequest,
     *,
     before_commit: Callable[[], None] | None = None,
-    gate: QualityGate | None = None,
+    gate: CommitGate = OPEN_GATE,
     run: Run = DEFAULT_RUN,
 ) -> JobResult:
     """`write` with a loaded snapshot and progress events.
 
-    `before_commit` may raise. Then nothing is committed and the written files are deleted. A `gate` validates
-    the staged files and decides which rows are committed.
+    `before_commit` may raise. Then nothing is committed and the written files are deleted. The `gate`
+    validates the staged files and decides which rows are committed.
     """
     started = run.clock.monotonic_seconds()
     verified_at_ms = run.now_ms()
@@ -190,11 +184,10 @@ def write_to(
         snapshot, data_schema=data_schema, definition=request.definition, now_ms=run.now_ms()
     )
     predicate = predicate_of(request, change.schema)
-    if gate is not None:
-        gate.prepare(change.schema)
-    rejected = gate.rejected if gate is not None else None
+    gate.prepare(change.schema)
+    rejected = gate.rejected
     try:
-        staged = _write_rows(df, store, change, request, predicate, progress=run.progress, rejected=rejected)
+        staged = _stage(df, store, change, request, predicate, progress=run.progress, rejected=rejected)
         written = _audit(gate, staged)
     finally:
         if rejected is not None:
@@ -205,15 +198,12 @@ def write_to(
     try:
         if before_commit is not None:
             before_commit()
-        if gate is not None:
-            gate.require_undisturbed()
+        gate.require_undisturbed()
     except BaseException:
         discard_prefix(store, staged.prefix)
-        if gate is not None:
-            gate.retract()
+        gate.retract()
         raise
-    if gate is not None:
-        run = run.with_commit(with_quality(run.commit, gate.output))
+    run = run.with_commit(gate.with_outcome(run.commit))
     run.progress.emit("commit.before", files=len(written.adds), rows=written.rows)
     try:
         committed = commit_new_files(
@@ -232,8 +222,7 @@ def write_to(
     except CommitStateUnknownError:
         raise
     except DeltaError:
-        if gate is not None:
-            gate.retract()
+        gate.retract()
         raise
     finally:
         # The commit deletes the written files if and only if no version can refer to them.
@@ -244,10 +233,8 @@ def write_to(
     )
 
 
-def _audit(gate: QualityGate | None, staged: StagedFiles) -> StagedFiles | None:
-    """The files that the gate accepts; None when another try has already published the load."""
-    if gate is None:
-        return staged
+def _audit(gate: CommitGate, staged: StagedFiles) -> StagedFiles | None:
+    """The files that the gate accepts; None when another try has already committed the rows."""
     try:
         return gate.audit(staged)
     except BaseException:
@@ -275,7 +262,7 @@ def write_checks(change: MetadataUpdate, request: WriteRequest, predicate: Expre
     return checks
 
 
-def _write_rows(
+def _stage(
     df: DataFrame,
     store: LogStore,
     change: MetadataUpdate,
@@ -283,12 +270,10 @@ def _write_rows(
     predicate: Expression | None,
     *,
     progress: ProgressReporter,
-    rejected: RejectedRows | None,
+    rejected: RowCollector | None,
 ) -> StagedFiles:
     checks = write_checks(change, request, predicate)
     token = ViolationToken()
-    # With one prefix, files of two jobs would overwrite each other, so each try has a new prefix.
-    prefix = str(uuid.uuid4())
     try:
         frame = conform_columns(df, change.schema)
         if rejected is None:
@@ -299,47 +284,18 @@ def _write_rows(
             frame = with_partition_strings(frame, change.schema, change.partition_columns)
     except Exception as error:
         raise as_delta_error(error, doing="resolving the columns") from error
-    progress.emit("data.writing", done=0, prefix=prefix)
-    files = write_files(
+    staged = stage_rows(
         frame,
-        store=store,
-        prefix=prefix,
-        partition_columns=change.partition_columns,
-        compression=request.compression,
+        store,
+        change,
         checks=checks,
         token=token,
-    )
-    progress.emit("data.written", done=len(files), total=len(files), bytes=sum(f.size_bytes for f in files))
-    try:
-        adds, rows, empty = describe_files(
-            InlineExecutor(FOOTER_READERS),
-            files,
-            table_uri=store.uri,
-            schema=change.schema,
-            partition_columns=change.partition_columns,
-            configuration=dict(change.configuration),
-        )
-        for path in empty:
-            store.delete(path)
-        # Spark's tasks do not sync their files to disk. After a power cut, the commit must not refer to lost
-        # files.
-        store.persist([file.path for file in files if file.path not in empty])
-    except BaseException:
-        discard_prefix(store, prefix)
-        raise
-    if rejected is not None:
-        rejected.staged(rows)
-    progress.emit("stats.collected", done=len(adds), total=len(files), rows=rows)
-    return StagedFiles(
-        store=store,
-        prefix=prefix,
-        adds=adds,
-        rows=rows,
-        schema=change.schema,
-        partition_columns=change.partition_columns,
-        configuration=change.configuration,
         compression=request.compression,
+        progress=progress,
     )
+    if rejected is not None:
+        rejected.staged(staged.rows)
+    return staged
 
 
 def _data_schema(df: DataFrame, request: WriteRequest) -> StructType:

@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
+from delta_core.jobs.params.quality import QUALITY_SCHEMA, OnFailure, Severity, parse_quality
 from delta_core.schema.types import STRING, TIMESTAMP, StructField, StructType
 from spark_jobs.job_kinds import LOAD
-from spark_jobs.quality.params import QUALITY_SCHEMA, OnFailure, Severity, parse_quality
 from spark_jobs.quality.quarantine import quarantine_schema
 from spark_jobs.quality.suite import plan_suite
 from tests.support.repository import ROOT, code_blocks

@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 import yaml
 
+from delta_core.jobs.params.quality import QUALITY_SCHEMA
 from delta_core.policies.load import parse_policies
 from delta_core.policies.resolve import resolve_all
-from spark_jobs.quality.params import QUALITY_SCHEMA
 from tests.support.repository import CodeBlock, code_blocks
 
 pytestmark = pytest.mark.airflow

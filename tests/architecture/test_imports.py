@@ -111,6 +111,8 @@ def test_the_dags_reach_data_only_through_the_plugin() -> None:
         ("delta_core/scan/scan.py", "import pandas", "no pandas"),
         ("delta_core/jobs/registry.py", "import spark_jobs.main", "never between the two"),
         ("spark_jobs/session.py", "import delta_airflow.plugin", "never between the two"),
+        ("spark_jobs/writer/write.py", "import spark_jobs.quality.gate", "the layers of spark_jobs"),
+        ("spark_jobs/quality/row_tests.py", "import spark_jobs.quality.rules", "no circles"),
         ("plugins/delta_airflow/links.py", "import pyspark.sql", "what Airflow imports"),
         ("delta_core/scan/scan.py", "import sqlglot", "sqlglot only"),
         ("delta_core/jobs/codec.py", "import pydantic", "pydantic only"),

@@ -21,7 +21,8 @@ from delta_core.jobs.run_job import run_job
 from delta_core.schema.partition_values import hive_directory
 from spark_jobs import spark_executor
 from spark_jobs.packaging import package_archive
-from spark_jobs.spark_executor import SparkExecutor, error_from_json, error_to_json
+from spark_jobs.spark_executor import SparkExecutor
+from spark_jobs.worker_tasks import error_from_json, error_to_json
 from spark_jobs.writer.footers import describe_file
 from tests.support.spark import rows_of
 

@@ -28,19 +28,20 @@ from delta_core.errors import (
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
+from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.jobs.registry import JobRegistry
 from delta_core.jobs.run_job import run_job
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from delta_core.transaction.observer import CommitPhase
-from spark_jobs.dml import merge as merge_module
 from spark_jobs.dml import target as target_module
-from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses
+from spark_jobs.dml.clauses import MergeClause, MergeClauses
 from spark_jobs.dml.merge import MergeRequest, merge_into
 from spark_jobs.job_kinds import register
 from spark_jobs.scoped_conf import scoped_conf
 from spark_jobs.spark_executor import SparkExecutor
+from spark_jobs.writer import staging as staging_module
 from tests.support.faulty_store import FaultyLocalStore, PutFault
 from tests.support.soak import drawn
 from tests.support.spark import files_below, rows_of
@@ -85,13 +86,13 @@ def test_only_files_with_a_match_are_read_and_rewritten(
     spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plans = []
-    write_files = merge_module.write_files
+    write_files = staging_module.write_files
 
     def seen(frame: DataFrame, **arguments: Any) -> Any:
         plans.append(frame)
         return write_files(frame, **arguments)
 
-    monkeypatch.setattr(merge_module, "write_files", seen)
+    monkeypatch.setattr(staging_module, "write_files", seen)
     result = upsert(table, updates(spark, (7, "new"), (20, "added"), (None, "null")))
     metrics = result.output["metrics"]
     assert (metrics["numTargetFilesRemoved"], metrics["numTargetRowsCopied"]) == (1, 4)

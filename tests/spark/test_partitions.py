@@ -18,11 +18,12 @@ from deltalake import DeltaTable, write_deltalake
 import delta_core
 import spark_jobs
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError
+from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.scan.scan import Scan
 from delta_core.schema.partition_values import hive_directory
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
-from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses
+from spark_jobs.dml.clauses import MergeClause, MergeClauses
 from spark_jobs.dml.merge import MergeRequest, merge_into
 from tests.support.rows import canonical_rows
 from tests.support.soak import drawn

@@ -22,7 +22,7 @@ from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.schema.arrow import from_arrow
 from delta_core.schema.types import StructType
-from spark_jobs.predicates import to_column
+from spark_jobs.expressions.predicates import to_column
 from spark_jobs.schema import to_spark
 from tests.support.hostile_sessions import HOSTILE, set_so
 from tests.support.skipping_predicates import random_predicate

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from delta_core.jobs.params.quality import parse_quality
 from delta_core.storage.open import open_store
 from spark_jobs.quality import evaluation
 from spark_jobs.quality.driver_engine import DriverEngine
 from spark_jobs.quality.evaluation import evaluate
 from spark_jobs.quality.gate import GateContext, QualityGate
-from spark_jobs.quality.params import parse_quality
 from spark_jobs.quality.spark_engine import POSITION, SparkEngine, keyed_rows
 from spark_jobs.quality.suite import plan_suite
 from spark_jobs.scoped_conf import scoped_conf

@@ -11,9 +11,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from delta_core.errors import MergeDuplicateMatchError
 from delta_core.jobs.job_result import JobResult
+from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
-from spark_jobs.dml.clauses import MergeAction, MergeClause, MergeClauses
+from spark_jobs.dml.clauses import MergeClause, MergeClauses
 from spark_jobs.dml.merge import MergeRequest, merge_into
 from tests.support.merge_model import SCHEMA, Case, Clause, DuplicateMatchError, Row, random_case
 from tests.support.rows import canonical_rows

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from delta_airflow.operators.base import DeltaTableOperator
+from delta_airflow.operators.checked import checked_params
 from delta_airflow.operators.rendered import (
     as_bool,
     as_json_object,
@@ -14,8 +15,10 @@ from delta_airflow.operators.rendered import (
     as_string,
 )
 from delta_core.errors import ConfigurationError
+from delta_core.jobs.params.load import KIND, LOAD_SCHEMA, MODES, parse_load
 
-MODES = frozenset({"append", "overwrite", "replace_where"})
+_REPLACE_WHERE = "replace_where"
+"""The operator's name for the job's mode `overwrite` with a `replace_where`."""
 
 
 class DeltaLoadOperator(DeltaTableOperator):
@@ -91,16 +94,17 @@ class DeltaLoadOperator(DeltaTableOperator):
         self.overwrite_schema = overwrite_schema
 
     def job_kind(self) -> str:
-        return "load"
+        return KIND
 
     def job_params(self) -> Mapping[str, Any]:
         mode = as_string("mode", self.mode)
-        if mode not in MODES:
+        modes = (*MODES, _REPLACE_WHERE)
+        if mode not in modes:
             raise ConfigurationError(
-                f"The mode {mode!r} does not exist.", fix=f"Use one of {', '.join(sorted(MODES))}."
+                f"The mode {mode!r} does not exist.", fix=f"Use one of {', '.join(modes)}."
             )
         replace_where = as_optional_string("replace_where", self.replace_where)
-        if (mode == "replace_where") != (replace_where is not None):
+        if (mode == _REPLACE_WHERE) != (replace_where is not None):
             raise ConfigurationError(
                 "The mode replace_where and the argument replace_where require each other.",
                 cause=f"The mode is {mode!r} and the argument is {replace_where!r}.",
@@ -108,8 +112,7 @@ class DeltaLoadOperator(DeltaTableOperator):
             )
         params: dict[str, Any] = {
             "source": as_json_object("source", self.source),
-            # The job has one mode for an overwrite of all rows and of the rows that match replace_where.
-            "mode": "overwrite" if mode == "replace_where" else mode,
+            "mode": "overwrite" if mode == _REPLACE_WHERE else mode,
             "merge_schema": as_bool("merge_schema", self.merge_schema),
             "overwrite_schema": as_bool("overwrite_schema", self.overwrite_schema),
         }
@@ -123,4 +126,4 @@ class DeltaLoadOperator(DeltaTableOperator):
             params["deduplicate"] = as_json_object("deduplicate", self.deduplicate)
         if self.quality is not None:
             params["quality"] = as_json_object("quality", self.quality)
-        return params
+        return checked_params(KIND, params, schema=LOAD_SCHEMA, parse=parse_load)

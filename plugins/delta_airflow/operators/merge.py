@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from delta_airflow.operators.base import DeltaTableOperator
+from delta_airflow.operators.checked import checked_params
 from delta_airflow.operators.rendered import (
     as_bool,
     as_json_object,
@@ -13,14 +14,8 @@ from delta_airflow.operators.rendered import (
     as_optional_string,
     as_string,
 )
-from delta_core.errors import ConfigurationError
-
-_ACTIONS: Final[Mapping[str, Mapping[str, str | None]]] = {
-    # The actions of each kind of clause, with the mapping that each action needs.
-    "matched": {"update": "set", "update_all": None, "delete": None},
-    "not_matched": {"insert": "values", "insert_all": None},
-    "not_matched_by_source": {"update": "set", "delete": None},
-}
+from delta_core.jobs.params.merge import KIND, MERGE_SCHEMA, parse_merge
+from delta_core.jobs.params.merge_clauses import ACTIONS
 
 
 class DeltaMergeOperator(DeltaTableOperator):
@@ -100,7 +95,7 @@ class DeltaMergeOperator(DeltaTableOperator):
         self.source_alias = source_alias
 
     def job_kind(self) -> str:
-        return "merge"
+        return KIND
 
     def job_params(self) -> Mapping[str, Any]:
         params: dict[str, Any] = {
@@ -108,67 +103,13 @@ class DeltaMergeOperator(DeltaTableOperator):
             "on": as_string("on", self.on),
             "merge_schema": as_bool("merge_schema", self.merge_schema),
         }
-        for kind in _ACTIONS:
+        for kind in ACTIONS:
             if clauses := as_json_objects(kind, getattr(self, kind)):
-                _check_clauses(kind, clauses)
                 params[kind] = clauses
-        if not _ACTIONS.keys() & params.keys():
-            raise ConfigurationError(
-                "A merge needs at least one clause.", fix=f"Give one of {', '.join(_ACTIONS)}."
-            )
         for name in ("contract", "deduplicate"):
             if (value := getattr(self, name)) is not None:
                 params[name] = as_json_object(name, value)
-        if "deduplicate" in params and not _is_names(params["deduplicate"].get("keys")):
-            raise ConfigurationError(
-                "The argument deduplicate has no keys.", fix='Give {"keys": [...], "order_by": [...]}.'
-            )
         for name in ("target_alias", "source_alias"):
             if alias := as_optional_string(name, getattr(self, name)):
                 params[name] = alias
-        return params
-
-
-def _is_names(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(v, str) and v for v in value)
-
-
-def _check_clauses(kind: str, clauses: Sequence[Mapping[str, Any]]) -> None:
-    actions = _ACTIONS[kind]
-    for number, clause in enumerate(clauses):
-        at = f"{kind}[{number}]"
-        action = clause.get("action")
-        if not isinstance(action, str) or action not in actions:
-            raise ConfigurationError(
-                f"The clause {at} has the unknown action {action!r}.", fix=f"Use one of {', '.join(actions)}."
-            )
-        needed = actions[action]
-        known = {"action", "condition", *([needed] if needed else [])}
-        if unknown := sorted(clause.keys() - known):
-            raise ConfigurationError(
-                f"The clause {at} ({action}) has unknown keys: {', '.join(map(repr, unknown))}.",
-                fix=f"Use only {', '.join(sorted(known))}.",
-            )
-        if needed and not _is_assignment(clause.get(needed)):
-            raise ConfigurationError(
-                f"The clause {at} ({action}) needs {needed!r}.",
-                fix=f'Give it a mapping of column to expression, such as "{needed}": {{"price": "s.price"}}.',
-            )
-        condition = clause.get("condition")
-        if condition is not None and not (isinstance(condition, str) and condition.strip()):
-            raise ConfigurationError(
-                f"The condition of the clause {at} is not SQL text.", cause=f"Its value is {condition!r}."
-            )
-        if condition is None and number < len(clauses) - 1:
-            raise ConfigurationError(
-                f"The clause {at} has no condition, so the clauses after it would never be applied.",
-                fix="Give the clause a condition, or put it last.",
-            )
-
-
-def _is_assignment(value: object) -> bool:
-    return (
-        isinstance(value, Mapping)
-        and bool(value)
-        and all(isinstance(expression, str) and expression.strip() for expression in value.values())
-    )
+        return checked_params(KIND, params, schema=MERGE_SCHEMA, parse=parse_merge)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import TRUE
 from delta_core.expressions.render import to_spark_sql
+from delta_core.jobs.params.merge import parse_merge
+from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.schema.types import (
     DATE,
     DOUBLE,
@@ -19,18 +20,10 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
-from spark_jobs.dml.clauses import (
-    MergeAction,
-    MergeClause,
-    MergeClauses,
-    clauses_from_json,
-    merge_parameters,
-    qualifiers,
-    words,
-)
+from spark_jobs.dml.clauses import MergeClause, MergeClauses, clauses_of, merge_parameters, qualifiers, words
 from spark_jobs.dml.pruning import KeyValues, by_source_predicate, match_facts, target_predicate
+from spark_jobs.expressions.sql_semantics import SqlSemantics
 from spark_jobs.file_uris import encode_as_java
-from spark_jobs.sql_semantics import SqlSemantics
 
 TARGET = StructType(
     (
@@ -48,33 +41,17 @@ SOURCE = StructType(
 )
 
 
-@pytest.mark.parametrize(
-    ("params", "match"),
-    [
-        ({}, "no clause"),
-        ({"matched": [{"action": "insert_all"}]}, "not allowed for matched rows"),
-        ({"not_matched": [{"action": "delete"}]}, "not allowed for not_matched rows"),
-        ({"not_matched_by_source": [{"action": "update_all"}]}, "not allowed for not_matched_by_source rows"),
-        ({"matched": [{"action": "update"}]}, "sets no column"),
-        ({"matched": [{"action": "delete", "set": {"id": "1"}}]}, "takes no values"),
-        ({"matched": [{"action": "delete"}, {"action": "update_all"}]}, "later clauses can never apply"),
-    ],
-)
-def test_what_makes_no_merge_is_refused(params: dict[str, Any], match: str) -> None:
-    with pytest.raises(ConfigurationError, match=match):
-        clauses_from_json(params)
-
-
 def test_parameters_are_those_of_delta_spark() -> None:
-    clauses = clauses_from_json(
-        {
-            "matched": [
-                {"action": "update", "condition": "s.x > 1", "set": {"x": "s.x"}},
-                {"action": "delete"},
-            ],
-            "not_matched": [{"action": "insert_all"}],
-        }
-    )
+    params = {
+        "source": {"format": "parquet", "uris": ["/s"]},
+        "on": "t.id = s.id",
+        "matched": [
+            {"action": "update", "condition": "s.x > 1", "set": {"x": "s.x"}},
+            {"action": "delete"},
+        ],
+        "not_matched": [{"action": "insert_all"}],
+    }
+    clauses = clauses_of(parse_merge(params))
     assert merge_parameters("t.id = s.id", clauses) == {
         "predicate": ["t.id = s.id"],
         "matchedPredicates": [{"predicate": "s.x > 1", "actionType": "update"}, {"actionType": "delete"}],

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from delta_core.jobs.params.quality import ExpectationSpec, Severity
 from delta_core.storage.open import open_store
 from spark_jobs.quality.outcome import ExpectationOutcome
-from spark_jobs.quality.params import ExpectationSpec, Severity
 from spark_jobs.quality.report import build_report, plain, write_report
 from spark_jobs.quality.report_html import to_html
 from spark_jobs.quality.suite import PlannedExpectation

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from delta_core.jobs.params.quality import parse_quality
 from spark_jobs.quality.driver_engine import DriverEngine
 from spark_jobs.quality.evaluation import evaluate as judged
 from spark_jobs.quality.outcome import ExpectationOutcome
 from spark_jobs.quality.pandas_engine import to_frame
-from spark_jobs.quality.params import parse_quality
-from spark_jobs.quality.staged import StagedFiles
 from spark_jobs.quality.suite import plan_suite
+from spark_jobs.writer.staged_files import StagedFiles
 from tests.support.quality import BETWEEN, IN_SET, NOT_NULL, UNIQUE, expect, quality
 from tests.support.staged import VALUES, stage
 

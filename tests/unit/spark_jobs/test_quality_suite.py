@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from delta_core.errors import InvalidJobSpecError, QualitySuiteError
+from delta_core.jobs.params.quality import QualityParams, Severity, parse_quality
 from delta_core.schema.types import (
     DATE,
     INTEGER,
@@ -20,7 +21,6 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
-from spark_jobs.quality.params import QualityParams, Severity, parse_quality
 from spark_jobs.quality.rules import ConstantRule, InapplicableRule
 from spark_jobs.quality.suite import plan_suite
 from spark_jobs.quality.type_names import is_name_of, is_type_name

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from delta_core.jobs.params.quality import ExpectationSpec, OnFailure, QualityParams, Severity
 from spark_jobs.quality.outcome import ExpectationOutcome
-from spark_jobs.quality.params import ExpectationSpec, OnFailure, QualityParams, Severity
 from spark_jobs.quality.suite import PlannedExpectation
 from spark_jobs.quality.verdict import MAX_COLLECTED_ROWS, GateOutcome, Verdict, decide
 

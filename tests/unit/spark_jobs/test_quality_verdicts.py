@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from delta_core.errors import QualitySuiteError
+from delta_core.jobs.params.quality import parse_quality
 from delta_core.schema.arrow import from_arrow
 from spark_jobs.quality.driver_engine import DriverEngine
 from spark_jobs.quality.evaluation import evaluate
-from spark_jobs.quality.params import parse_quality
 from spark_jobs.quality.suite import plan_suite
 from tests.support.quality import quality
 from tests.support.staged import stage

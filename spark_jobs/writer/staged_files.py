@@ -1,4 +1,4 @@
-"""The files that a load has written and not committed: reading their rows, and removing rows."""
+"""The files that a write has staged and not committed: reading their rows, and removing rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_core.actions import AddFile
+from delta_core.data.compression import choose_compression
 from delta_core.data.parquet_reader import read_file
-from delta_core.data.parquet_writer import Compression, write_data_files
+from delta_core.data.parquet_writer import write_data_files
 from delta_core.execution.limits import available_cpus
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.types import StructField, StructType
@@ -48,7 +49,7 @@ class StagedFiles:
     schema: StructType
     partition_columns: Sequence[str]
     configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
-    compression: Compression = "snappy"
+    compression: str = "snappy"
 
     def paths(self) -> list[str]:
         """The files' paths relative to the table, decoded."""
@@ -112,14 +113,15 @@ class StagedFiles:
     def _rewrite_without(self, index: int, local: Positions) -> list[AddFile]:
         """Write one file's other rows to new files below the prefix, and delete the file."""
         remaining = (batch.filter(pc.invert(mask)) for batch, mask in self._masked(index, local))
+        properties = TableProperties.of(self.configuration)
         adds = write_data_files(
             self.store,
             pa.RecordBatchReader.from_batches(to_arrow(self.schema), remaining),
             schema=self.schema,
             partition_columns=self.partition_columns,
-            properties=TableProperties.of(self.configuration),
+            properties=properties,
             directory=self.prefix,
-            compression=self.compression,
+            compression=choose_compression(self.compression, properties),
         )
         self.store.delete(resolve_data_path(self.adds[index].path, root_uri=self.store.uri))
         return adds

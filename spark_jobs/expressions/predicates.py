@@ -47,7 +47,7 @@ from delta_core.schema.types import (
     DecimalType,
     StructType,
 )
-from spark_jobs import checked_numbers, utc_times
+from spark_jobs.expressions import checked_numbers, utc_times
 from spark_jobs.schema import to_spark_type
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve
 from delta_core.schema.partition_values import HIVE_NULL, MAX_NAME_BYTES
 from delta_core.schema.types import BINARY, STRING, ArrayType, DataType, MapType, StructType
+from spark_jobs.expressions.columns import quoted
+from spark_jobs.expressions.predicates import to_column
 from spark_jobs.failures import ViolationToken
-from spark_jobs.predicates import to_column
-from spark_jobs.writer.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

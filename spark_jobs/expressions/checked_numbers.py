@@ -25,7 +25,7 @@ from delta_core.schema.types import (
     DataType,
     DecimalType,
 )
-from spark_jobs import utc_times
+from spark_jobs.expressions import utc_times
 from spark_jobs.schema import to_spark_type
 
 if TYPE_CHECKING:

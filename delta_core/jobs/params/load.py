@@ -1,4 +1,4 @@
-"""The parameters of a `load` job, typed."""
+"""The parameters of a `load` job."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from delta_core.jobs.params.contract import CONTRACT_SCHEMA, contract_of
+from delta_core.jobs.params.deduplicate import DEDUPLICATE_SCHEMA, Deduplication, parse_deduplicate
+from delta_core.jobs.params.quality import QUALITY_SCHEMA, QualityParams, parse_quality
+from delta_core.jobs.params.source import SOURCE_SCHEMA, Source, as_option, parse_source
 from delta_core.policies.contract import Contract
 from delta_core.schema.types import StructType
-from spark_jobs.loading.contract import CONTRACT_SCHEMA, contract_of
-from spark_jobs.loading.shaping import DEDUPLICATE_SCHEMA, Deduplication, parse_deduplicate
-from spark_jobs.loading.source_params import SOURCE_SCHEMA, Source, as_option, parse_source
-from spark_jobs.quality.params import QUALITY_SCHEMA, QualityParams, parse_quality
 
+KIND: Final = "load"
 MODES: Final = ("append", "overwrite")
 
-PARAMS_SCHEMA: Final[Mapping[str, Any]] = {
+LOAD_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "required": ["source"],
     "additionalProperties": False,
@@ -55,8 +56,8 @@ class LoadParams:
     quality: QualityParams | None = None
 
 
-def parse_params(params: Mapping[str, Any]) -> LoadParams:
-    """Parse the parameters of a spec that conforms to `PARAMS_SCHEMA`.
+def parse_load(params: Mapping[str, Any]) -> LoadParams:
+    """Parse the parameters of a spec that conforms to `LOAD_SCHEMA`.
 
     Raises:
         InvalidJobSpecError: the source, the contract or the gate is not valid.

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from delta_core.errors import InvalidJobSpecError, SchemaError
+from delta_core.jobs.params.contract import COLUMNS_SCHEMA
 from delta_core.policies.contract import schema_of_columns
 from delta_core.schema.types import StructType
 from delta_core.storage.uri import with_home
-from spark_jobs.loading.contract import COLUMNS_SCHEMA
 
 FORMATS: Final = ("parquet", "csv", "json", "delta")
 RECORDED: Final = "recorded"
@@ -84,7 +84,7 @@ class Source:
         corrupt_column: JSON: the column for invalid lines.
         version: Delta: the version; None for the newest.
         changes_since: Delta: only rows appended after this version; `recorded` is the version that the target
-            has recorded for the job's key, see `delta_source.resolve_progress`.
+            has recorded for the job's key.
         where: a condition on the source's columns.
         select: output columns; empty for all columns of the source.
         group_by: output columns to group by.

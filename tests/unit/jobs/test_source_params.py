@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from delta_core.errors import InvalidJobSpecError
-from spark_jobs.loading.shaping import DEDUPLICATE_SCHEMA, Deduplication, parse_deduplicate
-from spark_jobs.loading.source_params import SOURCE_SCHEMA, parse_source
+from delta_core.jobs.params.deduplicate import DEDUPLICATE_SCHEMA, Deduplication, parse_deduplicate
+from delta_core.jobs.params.source import SOURCE_SCHEMA, parse_source
 from tests.support.repository import ROOT
 
 BLOCKS = [

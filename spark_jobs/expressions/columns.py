@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from delta_core.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType, DecimalType, StructType
-from spark_jobs.checked_numbers import plain_string
+from spark_jobs.expressions.checked_numbers import plain_string
 from spark_jobs.schema import to_spark, to_spark_type
 
 if TYPE_CHECKING:

@@ -1,0 +1,90 @@
+"""Staging rows: data files on disk and described as `add` actions, which no version refers to yet."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from delta_core.dml.metadata_update import MetadataUpdate
+from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.execution.reporter import ProgressReporter
+from delta_core.storage.log_store import LogStore
+from spark_jobs.expressions.checks import Check
+from spark_jobs.failures import ViolationToken
+from spark_jobs.writer.data_writer import discard_prefix, write_files
+from spark_jobs.writer.footers import describe_files
+from spark_jobs.writer.staged_files import StagedFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FOOTER_READERS: Final = 8
+"""The number of threads that read footers. Each read is one small request, mostly waiting."""
+
+
+def stage_rows(
+    frame: DataFrame | None,
+    store: LogStore,
+    change: MetadataUpdate,
+    *,
+    checks: Sequence[Check],
+    token: ViolationToken,
+    compression: str,
+    progress: ProgressReporter,
+) -> StagedFiles:
+    """Write the rows below a new prefix. After an error, the written files are deleted.
+
+    Args:
+        frame: the rows, with partition columns as strings; None for no rows.
+        change: the table's definition after the commit.
+        checks, token: the arguments of `with_checks` for `frame`.
+
+    Raises:
+        ConstraintViolationError: a row violates a check.
+        JobFailedError: Spark failed.
+    """
+    staged = StagedFiles(
+        store=store,
+        # With one prefix, files of two jobs would overwrite each other, so each try has a new prefix.
+        prefix=str(uuid.uuid4()),
+        adds=(),
+        rows=0,
+        schema=change.schema,
+        partition_columns=change.partition_columns,
+        configuration=change.configuration,
+        compression=compression,
+    )
+    if frame is None:
+        return staged
+    progress.emit("data.writing", done=0, prefix=staged.prefix)
+    files = write_files(
+        frame,
+        store=store,
+        prefix=staged.prefix,
+        partition_columns=change.partition_columns,
+        compression=compression,
+        checks=checks,
+        token=token,
+    )
+    progress.emit("data.written", done=len(files), total=len(files), bytes=sum(f.size_bytes for f in files))
+    try:
+        adds, rows, empty = describe_files(
+            InlineExecutor(FOOTER_READERS),
+            files,
+            table_uri=store.uri,
+            schema=change.schema,
+            partition_columns=change.partition_columns,
+            configuration=dict(change.configuration),
+        )
+        for path in empty:
+            store.delete(path)
+        # Spark's tasks do not sync their files to disk. After a power cut, the commit must not refer to lost
+        # files.
+        store.persist([file.path for file in files if file.path not in empty])
+    except BaseException:
+        discard_prefix(store, staged.prefix)
+        raise
+    progress.emit("stats.collected", done=len(adds), total=len(files), rows=rows)
+    return replace(staged, adds=adds, rows=rows)
