@@ -70,7 +70,7 @@ class DriverEngine:
             found.tallies[index].add(tally)
             # Bound the memory: positions above the limit are not used.
             if found.tallies[index].unexpected <= MAX_COLLECTED_ROWS:
-                self._bad[index] += result.bad.get(index, [])
+                self._bad[index] += result.unexpected.get(index, [])
             else:
                 self._bad[index] = []
         for index, batches in result.keys.items():
@@ -88,7 +88,7 @@ class DriverEngine:
                 result.tallies.setdefault(index, Tally()).add(tally)
                 if isinstance(rule, (UniqueRule, CountingRule)) and tally.error is None:
                     result.keys.setdefault(index, []).append(keys_of(rule, rows, positions))
-                result.bad.setdefault(index, []).append(unexpected)
+                result.unexpected.setdefault(index, []).append(unexpected)
         return result
 
     def _empty_keys(self, rule: UniqueRule | CountingRule) -> pa.RecordBatch:
