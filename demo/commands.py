@@ -30,10 +30,9 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """The services that run the jobs: a Spark Connect server, and a host that forks their drivers."""
+    """The service that runs the jobs: a Spark Connect server."""
 
     connect_url: str
-    driver_socket: Path | None
 
 
 def run(
@@ -134,22 +133,17 @@ def _engine(layout: Layout, engine: Engine | None) -> tuple[Engine, Callable[[],
         return engine, lambda: None
     environment = environments.base_environment(layout, connect_url=None)
     server, url = services.start_spark_connect(layout, environment=environment)
-    listening_at = layout.driver_socket
-    host = listening_at and services.start_driver_host(listening_at, layout=layout, environment=environment)
 
     def ready() -> None:
         services.wait_for_port(server, urlsplit(url).port or 0, seconds=_READY_SECONDS)
-        if listening_at and host:
-            services.wait_for_socket(host, listening_at, seconds=_READY_SECONDS)
 
-    return Engine(connect_url=url, driver_socket=listening_at), ready
+    return Engine(connect_url=url), ready
 
 
 def _environment(layout: Layout, engine: Engine, sabotage: Sabotage) -> dict[str, str]:
     return environments.base_environment(
         layout,
         connect_url=engine.connect_url,
-        driver_socket=engine.driver_socket,
         dags=sabotage.dags,
         driver_python=sabotage.driver_python,
     )
