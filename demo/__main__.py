@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from demo.commands import Engine, down, run, up
+from demo.commands import down, run, up
 from demo.display import Display
 from demo.layout import DEFAULT_HOME, Layout
 from demo.processes import DemoError
@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
                 profile=profile,
                 display=display,
                 sabotages=arguments.sabotage,
-                engine=arguments.connect_url and Engine(connect_url=arguments.connect_url),
+                connect_url=arguments.connect_url,
                 database=arguments.database,
             )
         if arguments.command == "up":

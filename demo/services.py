@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from demo.airflow_api import AirflowApi
 from demo.class_archive import submit_options

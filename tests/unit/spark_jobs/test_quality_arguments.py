@@ -71,8 +71,9 @@ USUAL: Mapping[str, list[Any]] = {
 }  # fmt: skip
 
 UNUSUAL: list[Any] = [
-    None, True, False, -1, 0, 2, 1.5, float("nan"), float("inf"), 10**400, "", "1", "nan", "soon", "%Q", "neither",
-    [], [1], ["a"], ["a", None], [[]], [["a", "b"]], [["a", "b", "c"]], {}, {"$PARAMETER": "p"}, {"type": "object"},
+    None, True, False, -1, 0, 2, 1.5, float("nan"), float("inf"), 10**400, "", "1", "nan", "soon", "%Q",
+    "neither", [], [1], ["a"], ["a", None], [[]], [["a", "b"]], [["a", "b", "c"]], {}, {"$PARAMETER": "p"},
+    {"type": "object"},
     {"quantiles": [], "value_ranges": []}, {"quantiles": [1], "value_ranges": [[2, 1]]},
     {"quantiles": ["x"], "value_ranges": [[1, 2]]}, {"quantiles": [1], "value_ranges": [[1]]},
     datetime.date(2024, 5, 1), datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC),
