@@ -40,7 +40,7 @@ def test_the_suite_can_be_checked() -> None:
     rule = planned[1].rule
     assert isinstance(rule, RowRule)
     assert isinstance(rule.test, IsWithin)
-    assert rule.test.bounds.low.date() == date(2013, 1, 1)
+    assert rule.test.bounds.low.as_py().date() == date(2013, 1, 1)
 
 
 def test_the_dags_load_is_a_valid_job() -> None:

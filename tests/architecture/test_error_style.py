@@ -43,7 +43,9 @@ def test_every_part_of_an_error_is_a_sentence() -> None:
                     continue
                 checked += 1
                 # Names of options, columns and functions keep their case; a value brings its own end.
-                is_name = isinstance(part, ast.JoinedStr) or ast.unparse(part)[1:].partition(" ")[0].count("_")
+                is_name = isinstance(part, ast.JoinedStr) or ast.unparse(part)[1:].partition(" ")[0].count(
+                    "_"
+                )
                 if (ends[0].islower() and not is_name) or ends[1] not in (".", "!", "?", ""):
                     wrong.append(f"{path}:{part.lineno}: {ast.unparse(part)[:100]}")
     assert checked > 1_000

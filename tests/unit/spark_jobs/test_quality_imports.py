@@ -82,7 +82,10 @@ def test_a_suite_that_native_rules_judge_imports_no_library(tmp_path: Path) -> N
 
 def test_a_suite_that_native_rules_judge_needs_neither(tmp_path: Path) -> None:
     # pyarrow imports pandas where it can, so only its absence shows that nothing needs it.
-    before = "import sys; sys.modules['great_expectations'] = sys.modules['pandas'] = None"
+    before = (
+        "from tests.support.absent_packages import AbsentPackages\n"
+        "AbsentPackages('great_expectations', 'pandas').install()"
+    )
     gated(tmp_path, expect(NOT_NULL, column="n"), *_native(), before=before)
 
 

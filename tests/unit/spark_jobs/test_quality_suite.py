@@ -144,7 +144,7 @@ def test_times_in_text_become_values_of_the_columns_type(
     rule = planned[0].rule
     assert isinstance(rule, RowRule)
     assert isinstance(rule.test, IsWithin)
-    assert rule.test.bounds.low == value
+    assert rule.test.bounds.low.as_py() == value
 
 
 def test_a_text_that_is_no_time_is_refused() -> None:
