@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from demo.commands import Engine, down, run, up
+from demo.commands import down, run, up
 from demo.display import Display
 from demo.layout import DEFAULT_HOME, Layout
 from demo.processes import DemoError
@@ -34,8 +34,7 @@ def main(argv: list[str] | None = None) -> int:
                 profile=profile,
                 display=display,
                 sabotages=arguments.sabotage,
-                engine=arguments.connect_url
-                and Engine(connect_url=arguments.connect_url, driver_socket=arguments.driver_socket),
+                connect_url=arguments.connect_url,
                 database=arguments.database,
             )
         if arguments.command == "up":
@@ -74,7 +73,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     running.add_argument("--database", type=Path, help="a migrated Airflow database to copy, an SQLite file")
     running.add_argument("--connect-url", help="use this Spark Connect server instead of starting one")
-    running.add_argument("--driver-socket", type=Path, help="the driver host to use with --connect-url")
     commands.add_parser("up", help="start Airflow with the project's DAGs and leave it running")
     commands.add_parser("down", help="stop all processes and check that none remains")
     return parser

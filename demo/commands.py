@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,24 +27,21 @@ _READY_SECONDS = 240
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """The services that run the jobs: a Spark Connect server, and a host that forks their drivers."""
-
-    connect_url: str
-    driver_socket: Path | None
-
-
 def run(
     layout: Layout,
     *,
     profile: Profile,
     display: Display,
     sabotages: Sequence[str] = (),
-    engine: Engine | None = None,
+    connect_url: str | None = None,
     database: Path | None = None,
 ) -> int:
-    """Run the whole scenario from an empty directory; returns the exit code of the summary."""
+    """Run the whole scenario from an empty directory; returns the exit code of the summary.
+
+    Args:
+        connect_url: the Spark Connect server that runs the jobs; None starts one.
+        database: a migrated Airflow database to copy.
+    """
     _clear(layout, display)
     sabotage = prepare(sabotages or os.environ.get("DELTAWARD_DEMO_SABOTAGE", "").split(), layout)
     if sabotage.names:
@@ -53,7 +49,7 @@ def run(
     if database is not None:
         shutil.copy(database, layout.airflow_home / "airflow.db")
     with _nothing_left(layout, display):
-        runner = _start(layout, profile=profile, display=display, sabotage=sabotage, engine=engine)
+        runner = _start(layout, profile=profile, display=display, sabotage=sabotage, connect_url=connect_url)
         scenario = Scenario(layout, profile=profile, runner=runner, display=display, sabotage=sabotage)
         scenario.play()
     display.heading("Summary")
@@ -70,7 +66,7 @@ def up(layout: Layout, *, display: Display) -> int:
         return 0
     layout.make()
     try:
-        _start_services(layout, display=display, sabotage=Sabotage(), engine=None, lasting=True)
+        _start_services(layout, display=display, sabotage=Sabotage(), connect_url=None, lasting=True)
     except BaseException:
         _stop(layout, display)
         raise
@@ -89,13 +85,15 @@ def down(layout: Layout, *, display: Display) -> int:
 
 
 def _start(
-    layout: Layout, *, profile: Profile, display: Display, sabotage: Sabotage, engine: Engine | None
+    layout: Layout, *, profile: Profile, display: Display, sabotage: Sabotage, connect_url: str | None
 ) -> DagRunner:
     if profile.standalone:
-        return _start_services(layout, display=display, sabotage=sabotage, engine=engine, lasting=False)
+        return _start_services(
+            layout, display=display, sabotage=sabotage, connect_url=connect_url, lasting=False
+        )
     with display.step("start Spark Connect, prepare Airflow's database"):
-        engine, ready = _engine(layout, engine)
-        environment = _environment(layout, engine, sabotage)
+        url, ready = _connect_server(layout, connect_url)
+        environment = _environment(layout, url, sabotage)
         if not (layout.airflow_home / "airflow.db").exists():
             services.migrate(layout, environment=environment)
         runner = InProcessDagRunner(layout, environment=environment)
@@ -106,15 +104,13 @@ def _start(
 
 
 def _start_services(
-    layout: Layout, *, display: Display, sabotage: Sabotage, engine: Engine | None, lasting: bool
+    layout: Layout, *, display: Display, sabotage: Sabotage, connect_url: str | None, lasting: bool
 ) -> AirflowDagRunner:
     with display.step("start Airflow and Spark Connect"):
-        engine, ready = _engine(layout, engine)
+        url, ready = _connect_server(layout, connect_url)
         port = free_port()
         login = environments.write_login(layout, port=port)
-        environment = _environment(layout, engine, sabotage) | environments.service_settings(
-            layout, port=port
-        )
+        environment = _environment(layout, url, sabotage) | environments.service_settings(layout, port=port)
         if not lasting:
             # Otherwise a demonstration at midnight would collide with the scheduled maintenance.
             environment["DELTAWARD_MAINTENANCE_SCHEDULE"] = ""
@@ -128,28 +124,23 @@ def _start_services(
     return AirflowDagRunner(api, services=list(started.values()))
 
 
-def _engine(layout: Layout, engine: Engine | None) -> tuple[Engine, Callable[[], None]]:
-    """The engine, and a function that waits until it answers."""
-    if engine is not None:
-        return engine, lambda: None
+def _connect_server(layout: Layout, connect_url: str | None) -> tuple[str, Callable[[], None]]:
+    """The URL of the Spark Connect server, and a function that waits until it answers."""
+    if connect_url is not None:
+        return connect_url, lambda: None
     environment = environments.base_environment(layout, connect_url=None)
     server, url = services.start_spark_connect(layout, environment=environment)
-    listening_at = layout.driver_socket
-    host = listening_at and services.start_driver_host(listening_at, layout=layout, environment=environment)
 
     def ready() -> None:
         services.wait_for_port(server, urlsplit(url).port or 0, seconds=_READY_SECONDS)
-        if listening_at and host:
-            services.wait_for_socket(host, listening_at, seconds=_READY_SECONDS)
 
-    return Engine(connect_url=url, driver_socket=listening_at), ready
+    return url, ready
 
 
-def _environment(layout: Layout, engine: Engine, sabotage: Sabotage) -> dict[str, str]:
+def _environment(layout: Layout, connect_url: str, sabotage: Sabotage) -> dict[str, str]:
     return environments.base_environment(
         layout,
-        connect_url=engine.connect_url,
-        driver_socket=engine.driver_socket,
+        connect_url=connect_url,
         dags=sabotage.dags,
         driver_python=sabotage.driver_python,
     )

@@ -55,7 +55,6 @@ def base_environment(
     layout: Layout,
     *,
     connect_url: str | None,
-    driver_socket: Path | None = None,
     dags: Path | None = None,
     driver_python: Path | None = None,
 ) -> dict[str, str]:
@@ -63,7 +62,6 @@ def base_environment(
 
     Args:
         connect_url: the URL of the Spark Connect server.
-        driver_socket: the socket of the driver host; None starts a new driver process for each job.
         dags: a DAG folder that replaces the repository's.
         driver_python: an interpreter for the drivers that replaces the current one.
     """
@@ -75,8 +73,6 @@ def base_environment(
     no_plugins = layout.home / "no-plugins"
     no_plugins.mkdir(exist_ok=True)
     extra = {"runner": "spark_connect", "connect_url": connect_url, "work_dir": str(layout.runs)}
-    if driver_socket is not None:
-        extra["driver_socket"] = str(driver_socket)
     if driver_python is not None:
         extra["python"] = str(driver_python)
     path = [str(REPOSITORY), str(REPOSITORY / "plugins"), *filter(None, [inherited.get("PYTHONPATH")])]

@@ -54,12 +54,6 @@ class Layout:
         return self.home / "sabotage"
 
     @property
-    def driver_socket(self) -> Path | None:
-        """The socket of the process that forks the drivers; None if the path is too long for a socket."""
-        path = self.home / "drivers.sock"
-        return path if len(os.fsencode(path)) <= 100 else None
-
-    @property
     def facts(self) -> Path:
         return self.home / "facts.json"
 

@@ -1,4 +1,4 @@
-"""Starts the services of the DAGs: a Spark Connect server, a driver host, and Airflow; on loopback only.
+"""Starts the services of the DAGs: a Spark Connect server and Airflow; on loopback only.
 
 Airflow's services are started one by one instead of by `airflow standalone`, which opens two log servers on
 every network interface.
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from demo.airflow_api import AirflowApi
 from demo.class_archive import submit_options
@@ -44,32 +43,6 @@ def start_spark_connect(layout: Layout, *, environment: Mapping[str, str]) -> tu
         cwd=directory,
     )
     return service, f"sc://{LOOPBACK}:{port}"
-
-
-def start_driver_host(listening_at: Path, *, layout: Layout, environment: Mapping[str, str]) -> Service:
-    """Start the process that drivers are forked from. It is ready once `wait_for_socket` has returned."""
-    listening_at.unlink(missing_ok=True)
-    return start(
-        "driver-host",
-        [sys.executable, "-m", "spark_jobs.driver_host", "--socket", str(listening_at)],
-        layout=layout,
-        # Drivers inherit the environment of their host, so it must not contain Airflow's settings.
-        environment={
-            **{name: value for name, value in environment.items() if not name.startswith("AIRFLOW")},
-            "PYTHONSAFEPATH": "1",
-        },
-        cwd=layout.home,
-    )
-
-
-def wait_for_socket(service: Service, listening_at: Path, *, seconds: float) -> None:
-    """Wait for the socket; raise a DemoError if the host ends or does not listen in time."""
-    deadline = time.monotonic() + seconds
-    while not listening_at.exists():
-        service.require_alive()
-        if time.monotonic() > deadline:
-            raise DemoError(f"{service.name} was not ready in {seconds:.0f} s.\n{tail(service.log)}")
-        time.sleep(0.2)
 
 
 def wait_for_port(service: Service, port: int, *, seconds: float) -> None:

@@ -13,22 +13,19 @@ ORPHANED_EXIT_CODE = 143
 
 
 def exit_with_parent(
-    *, interval_seconds: float = 1.0, exit_code: int = ORPHANED_EXIT_CODE, parent: int | None = None
+    *, interval_seconds: float = 1.0, exit_code: int = ORPHANED_EXIT_CODE
 ) -> threading.Thread:
     """Start a thread that ends this process at once, without clean-up, when its parent has ended.
 
     The job's data files remain as orphan files, which a vacuum deletes.
 
-    Args:
-        parent: the parent's process id; by default the current parent.
-
     Returns:
         The watching daemon thread.
     """
-    expected = os.getppid() if parent is None else parent
+    parent = os.getppid()
 
     def watch() -> None:
-        while os.getppid() == expected:
+        while os.getppid() == parent:
             time.sleep(interval_seconds)
         os._exit(exit_code)
 

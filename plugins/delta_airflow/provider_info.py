@@ -106,10 +106,6 @@ def _connection_fields() -> dict[str, Any]:
             "Driver's Python",
             "Absolute path of the driver's interpreter; empty: the worker's own interpreter.",
         ),
-        "driver_socket": text(
-            "Driver host's socket",
-            "For spark_connect: absolute path; empty: each job starts a new driver process.",
-        ),
         "spark_binary": text("spark-submit", "Its name on PATH or absolute path; empty: spark-submit."),
         "work_dir": text(
             "Work directory",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -28,13 +29,13 @@ class Arguments:
 
     Attributes:
         spec: the expectation as written, with the table's column names. Numbers and sets are taken from here,
-            because the library converts them to floats.
-        made: the library's object, which has the defaults of all other arguments.
+            because the options may contain them as floats.
+        options: the keyword arguments with their defaults.
         schema: the rows' schema.
     """
 
     spec: ExpectationSpec
-    made: Any
+    options: Mapping[str, Any]
     schema: StructType
 
     def raw(self, key: str) -> Any:
@@ -42,8 +43,8 @@ class Arguments:
         return self.spec.kwargs.get(key)
 
     def option(self, key: str) -> Any:
-        """An argument with the library's default."""
-        value = getattr(self.made, key, None)
+        """An argument with its default."""
+        value = self.options.get(key)
         if isinstance(value, dict):
             raise InapplicableError(f"The {key} is a runtime parameter, which a suite does not support.")
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -38,24 +39,32 @@ _REFUSED: Final = {
 }
 
 
-def compile_rule(spec: ExpectationSpec, made: Any, schema: StructType) -> Rule:
-    """The rule of an expectation.
-
-    Args:
-        spec: the expectation, with the table's column names.
-        made: the library's object.
-        schema: the rows' schema.
+def require_no_order(spec: ExpectationSpec) -> None:
+    """Refuse an expectation that depends on the order of the rows.
 
     Raises:
-        QualitySuiteError: the expectation's result depends on the order of the rows.
-        InapplicableError: the expectation does not apply to its columns.
+        QualitySuiteError: the expectation is such an expectation.
     """
     if spec.type in _REFUSED:
         cause, fix = _REFUSED[spec.type]
         raise QualitySuiteError(f"The expectation {spec.name} cannot be evaluated.", cause=cause, fix=fix)
+
+
+def compile_rule(spec: ExpectationSpec, options: Mapping[str, Any], schema: StructType) -> Rule:
+    """The rule of an expectation.
+
+    Args:
+        spec: the expectation, with the table's column names.
+        options: its keyword arguments with their defaults.
+        schema: the rows' schema.
+
+    Raises:
+        QualitySuiteError: a type expectation names an unknown type.
+        InapplicableError: the expectation does not apply to its columns.
+    """
     if spec.type in TYPE_EXPECTATIONS:
         return _of_type(spec, schema)
-    arguments = Arguments(spec=spec, made=made, schema=schema)
+    arguments = Arguments(spec=spec, options=options, schema=schema)
     compiler = ROW_EXPECTATIONS.get(spec.type) or BATCH_EXPECTATIONS.get(spec.type) or library_rule
     rule = compiler(arguments)
     _try_out(rule, schema)

@@ -1,4 +1,4 @@
-"""Great Expectations: imported only for a job with a suite, with its analytics disabled."""
+"""Great Expectations: imported only for what has no native rule, with its analytics disabled."""
 
 from __future__ import annotations
 
@@ -22,31 +22,14 @@ _IN_A_DATABASE = frozenset(
 )
 
 
-def require_library() -> None:
-    """Import Great Expectations.
-
-    Raises:
-        QualitySuiteError: Great Expectations is not installed.
-    """
-    if importlib.util.find_spec("great_expectations") is None:
-        raise QualitySuiteError(
-            "great_expectations is not installed.",
-            cause="The load has a quality suite, and that package evaluates suites.",
-            fix="Install deltaward[quality] where the job runs.",
-        )
-    # The library reads this at import. No information about data or suites may leave the machine.
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    with _quiet():
-        import great_expectations  # noqa: F401
-
-
 def expectation_class(type_name: str) -> Any:
     """The library's class of an expectation type.
 
     Raises:
-        QualitySuiteError: the type does not exist, or it needs a database.
+        QualitySuiteError: the type does not exist, or it needs a database; or Great Expectations is not
+            installed.
     """
-    require_library()
+    _import_library(type_name)
     from great_expectations.exceptions.exceptions import ExpectationNotFoundError
     from great_expectations.expectations.expectation import QueryExpectation
     from great_expectations.expectations.registry import get_expectation_impl
@@ -81,6 +64,11 @@ def make_expectation(expectation: Any, kwargs: Mapping[str, Any]) -> Any:
             raise ValueError(" ".join(str(error).split())) from error
 
 
+def options_of(made: Any) -> dict[str, Any]:
+    """The arguments of one of the library's objects, with their defaults."""
+    return {name: getattr(made, name) for name in made.__fields__}
+
+
 def is_row_level(expectation: type) -> bool:
     """Whether the expectation is evaluated per row."""
     from great_expectations.expectations.expectation import (
@@ -106,7 +94,6 @@ def validate(
     """
     if not expectations:
         return
-    require_library()
     import great_expectations as gx
 
     with _quiet():
@@ -142,6 +129,19 @@ def exception_text(result: Any) -> str | None:
         if isinstance(entry, Mapping) and entry.get("raised_exception"):
             return str(entry.get("exception_message") or "the library gave no reason")
     return None
+
+
+def _import_library(type_name: str) -> None:
+    if importlib.util.find_spec("great_expectations") is None:
+        raise QualitySuiteError(
+            "great_expectations is not installed.",
+            cause=f"That package evaluates the expectation {type_name!r}, or interprets its arguments.",
+            fix="Install deltaward[quality] where the job runs, or correct the expectation.",
+        )
+    # The library reads this at import. No information about data or suites may leave the machine.
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    with _quiet():
+        import great_expectations  # noqa: F401
 
 
 @contextmanager

@@ -27,7 +27,13 @@ from spark_jobs.quality.row_tests import (
     RowTest,
 )
 from spark_jobs.quality.rules import Ignore, RowRule, Rule, UniqueRule
-from spark_jobs.quality.string_checks import StringCheck, StringKind, json_schema_check, strftime_check
+from spark_jobs.quality.string_checks import (
+    StringCheck,
+    StringKind,
+    date_check,
+    json_schema_check,
+    strftime_check,
+)
 from spark_jobs.quality.suite_values import (
     InapplicableError,
     column_bounds,
@@ -232,9 +238,7 @@ ROW_EXPECTATIONS: Final[Mapping[str, Compiler]] = {
     "expect_column_values_to_match_json_schema": lambda arguments: _string_check(
         arguments, json_schema_check(arguments.raw("json_schema"))
     ),
-    "expect_column_values_to_be_dateutil_parseable": lambda arguments: _string_check(
-        arguments, StringCheck(StringKind.DATE)
-    ),
+    "expect_column_values_to_be_dateutil_parseable": lambda arguments: _string_check(arguments, date_check()),
     "expect_column_values_to_match_strftime_format": lambda arguments: _string_check(
         arguments, strftime_check(arguments.raw("strftime_format"))
     ),

@@ -6,6 +6,7 @@ Each distinct string of a batch is checked once.
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_core.errors import QualitySuiteError
 from spark_jobs.quality.suite_values import InapplicableError
 
 Check = Callable[[str], bool]
@@ -54,7 +56,9 @@ def json_schema_check(schema: object) -> StringCheck:
 
     Raises:
         InapplicableError: the schema is not valid, or refers to another document, which is never fetched.
+        QualitySuiteError: the package jsonschema is not installed.
     """
+    _require("jsonschema")
     import jsonschema
 
     if not isinstance(schema, Mapping):
@@ -67,6 +71,16 @@ def json_schema_check(schema: object) -> StringCheck:
     except jsonschema.SchemaError as error:
         raise InapplicableError(f"The json_schema is not valid: {error.message}.") from error
     return StringCheck(StringKind.JSON_SCHEMA, json.dumps(schema))
+
+
+def date_check() -> StringCheck:
+    """A check for free-form dates.
+
+    Raises:
+        QualitySuiteError: the package dateutil is not installed.
+    """
+    _require("dateutil")
+    return StringCheck(StringKind.DATE)
 
 
 def strftime_check(pattern: object) -> StringCheck:
@@ -83,6 +97,15 @@ def strftime_check(pattern: object) -> StringCheck:
     except ValueError as error:
         raise InapplicableError(f"The format {pattern!r} cannot be parsed: {error}.") from error
     return StringCheck(StringKind.STRFTIME, pattern)
+
+
+def _require(package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise QualitySuiteError(
+            f"The package {package} is not installed.",
+            cause="The suite has an expectation that needs it.",
+            fix="Install deltaward[quality] where the job runs.",
+        )
 
 
 @lru_cache(maxsize=32)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_core.errors import QualitySuiteError
 from delta_core.jobs.params.quality import ExpectationSpec, QualityParams, Severity
 from delta_core.schema.types import StructType
-from spark_jobs.quality.compile import TYPE_EXPECTATIONS, compile_rule
+from spark_jobs.quality.compile import compile_rule, require_no_order
 from spark_jobs.quality.expectations_library import (
     expectation_class,
     is_row_level,
     make_expectation,
-    require_library,
+    options_of,
 )
+from spark_jobs.quality.native_arguments import NATIVE_ARGUMENTS, native_options
+from spark_jobs.quality.row_expectations import ROW_EXPECTATIONS
 from spark_jobs.quality.rules import InapplicableRule, Rule
 from spark_jobs.quality.suite_values import InapplicableError, is_moment, moment
 
@@ -32,15 +34,15 @@ class PlannedExpectation:
     """One prepared expectation.
 
     Attributes:
-        expectation: the library's object; None for a type expectation.
         row_level: whether the expectation is evaluated per row.
         rule: the rule that evaluates the expectation.
+        expectation: the library's object of an expectation that the library evaluates.
     """
 
     spec: ExpectationSpec
-    expectation: Any
     row_level: bool
     rule: Rule = _NOT_COMPILED
+    expectation: Any = None
 
 
 def plan_suite(params: QualityParams, schema: StructType) -> tuple[PlannedExpectation, ...]:
@@ -50,7 +52,6 @@ def plan_suite(params: QualityParams, schema: StructType) -> tuple[PlannedExpect
         QualitySuiteError: an expectation cannot be evaluated. The error names the first one, the cause and
             the fix.
     """
-    require_library()
     if not params.expectations:
         raise QualitySuiteError(
             f"The suite {params.suite!r} has no expectations.",
@@ -82,26 +83,37 @@ def require_evaluated(outcomes: Sequence[ExpectationOutcome], *, shows_values: b
 
 
 def _planned(spec: ExpectationSpec, schema: StructType) -> PlannedExpectation:
-    expectation = expectation_class(spec.type)
+    require_no_order(spec)
+    library_class = None if spec.type in NATIVE_ARGUMENTS else expectation_class(spec.type)
     spec = replace(spec, kwargs=_with_canonical_columns(spec, schema))
     kwargs = _with_typed_values(spec, schema)
+    if library_class is not None:
+        made = _made(library_class, spec, kwargs)
+        rule = _rule(spec, kwargs, schema)
+        return PlannedExpectation(
+            spec=spec, expectation=made, row_level=is_row_level(library_class), rule=rule
+        )
+    options = native_options(spec.type, kwargs)
+    if options is None:
+        options = options_of(_made(expectation_class(spec.type), spec, kwargs))
+    rule = _rule(spec, options, schema)
+    return PlannedExpectation(spec=spec, row_level=spec.type in ROW_EXPECTATIONS, rule=rule)
+
+
+def _made(library_class: Any, spec: ExpectationSpec, kwargs: Mapping[str, Any]) -> Any:
     try:
-        made = make_expectation(expectation, kwargs)
+        return make_expectation(library_class, kwargs)
     except ValueError as error:
         raise QualitySuiteError(
             f"The expectation {spec.name} has invalid keyword arguments.",
             cause=str(error)[:500],
             fix=f"Correct its kwargs {sorted(spec.kwargs)}; see the documentation of {spec.type}.",
         ) from error
-    rule = _rule(spec, made, schema)
-    if spec.type in TYPE_EXPECTATIONS:
-        return PlannedExpectation(spec=spec, expectation=None, row_level=False, rule=rule)
-    return PlannedExpectation(spec=spec, expectation=made, row_level=is_row_level(expectation), rule=rule)
 
 
-def _rule(spec: ExpectationSpec, made: Any, schema: StructType) -> Rule:
+def _rule(spec: ExpectationSpec, options: Mapping[str, Any], schema: StructType) -> Rule:
     try:
-        return compile_rule(spec, made, schema)
+        return compile_rule(spec, options, schema)
     except InapplicableError as error:
         if spec.severity is Severity.WARNING:
             return InapplicableRule(reason=str(error))

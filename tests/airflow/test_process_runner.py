@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -24,13 +23,13 @@ from delta_airflow.errors import (
     TransientJobFailedError,
 )
 from delta_airflow.hooks.run_state import RunPhase
+from delta_airflow.runners import keeper
 from delta_airflow.runners.process import Command, ProcessRunner
 from delta_airflow.runners.run_directory import RunDirectory
 from delta_core.clock import SYSTEM_CLOCK
 from delta_core.errors import CommitStateUnknownError, DeltaError, InvalidJobSpecError, JobFailedError
 from delta_core.execution.progress import ProgressEvent
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from tests.support.host_script import script_host
 from tests.support.repository import ROOT
 from tests.support.waiting import comes_true
 
@@ -62,19 +61,16 @@ time.sleep(600)
 
 @dataclass
 class ScriptCommand:
-    """Starts a script of the test instead of the Spark driver, or has a host fork it."""
+    """Starts a script of the test instead of the Spark driver."""
 
     script: Path
-    host: str | None = None
     private_file: Path | None = None
     name: str = "script"
 
     def build(self, *, spec_path: Path, result_path: Path, spec: JobSpec) -> Command:
-        program = () if self.host is None else ("-m", "spark_jobs.main")
         return Command(
-            arguments=(sys.executable, *program, str(self.script), str(spec_path), str(result_path)),
+            arguments=(sys.executable, str(self.script), str(spec_path), str(result_path)),
             environment=dict(os.environ),
-            host=self.host,
             private_file=self.private_file,
         )
 
@@ -84,14 +80,13 @@ class Harness:
     directory: RunDirectory
     log: logging.Logger
     lines: list[str]
-    host: str | None
     private_file: Path | None = None
 
     def runner(self, body: str, *, grace_seconds: float = 3.0) -> ProcessRunner:
         script = self.directory.path / "driver.py"
         script.write_text(_PREAMBLE + body)
         return ProcessRunner(
-            ScriptCommand(script, self.host, self.private_file),
+            ScriptCommand(script, self.private_file),
             directory=self.directory,
             log=self.log,
             grace_seconds=grace_seconds,
@@ -110,20 +105,12 @@ class _Lines(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-@pytest.fixture(scope="module")
-def driver_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with script_host(tmp_path_factory.mktemp("host") / "drivers.sock") as host:
-        yield host.socket
-
-
-@pytest.fixture(params=["anew", "forked"])
-def harness(request: pytest.FixtureRequest, tmp_path: Path, driver_host: str) -> Harness:
-    """Every test here is of both ways to a driver: a new process, and one that a host forks."""
+@pytest.fixture
+def harness(tmp_path: Path) -> Harness:
     handler = _Lines()
     log = logging.Logger("driver")
     log.addHandler(handler)
-    host = driver_host if request.param == "forked" else None
-    return Harness(directory=RunDirectory(path=tmp_path), log=log, lines=handler.lines, host=host)
+    return Harness(directory=RunDirectory(path=tmp_path), log=log, lines=handler.lines)
 
 
 def spec(*, deadline_ms: int | None = None) -> JobSpec:
@@ -338,19 +325,18 @@ def test_what_a_driver_leaves_behind_is_ended_with_it(harness: Harness) -> None:
     assert all_gone_soon(pids)
 
 
-def test_a_driver_does_not_outlive_a_task_that_is_killed(harness: Harness, tmp_path: Path) -> None:
+def test_a_driver_does_not_outlive_a_task_that_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
     script.write_text(_PREAMBLE + _HANG)
     private = tmp_path / "keytab"
     private.write_text("k")
     task = subprocess.Popen(
-        [sys.executable, "-c", _TASK, str(script), str(tmp_path), *([harness.host] if harness.host else [])],
+        [sys.executable, "-c", _TASK, str(script), str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
-            "HOSTS_PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         },
     )
     with task:
@@ -360,6 +346,19 @@ def test_a_driver_does_not_outlive_a_task_that_is_killed(harness: Harness, tmp_p
         assert private.exists()
         task.kill()
     assert all_gone_soon(pids)
+    assert not private.exists()
+
+
+def test_a_keeper_whose_task_has_gone_starts_nothing(tmp_path: Path) -> None:
+    marker, private = tmp_path / "was-here", tmp_path / "keytab"
+    private.write_text("k")
+    command = [sys.executable, "-c", f"open({str(marker)!r}, 'w')"]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", keeper.__file__, "1", "--private", str(private), "--", *command],
+        check=False,
+    )
+    assert done.returncode == keeper.LOST
+    assert not marker.exists()
     assert not private.exists()
 
 
@@ -373,15 +372,9 @@ from delta_core.jobs.job_spec import JobSpec, TableRef
 class Script:
     name = "script"
     def build(self, *, spec_path, result_path, spec):
-        host = sys.argv[3] if len(sys.argv) > 3 else None
-        program = ("-m", "spark_jobs.main") if host else ()
-        arguments = (sys.executable, *program, sys.argv[1], str(spec_path), str(result_path))
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        if os.environ["HOSTS_PYTHONPATH"]:
-            environment["PYTHONPATH"] = os.environ["HOSTS_PYTHONPATH"]
-        environment = environment if host else os.environ
+        arguments = (sys.executable, sys.argv[1], str(spec_path), str(result_path))
         private = Path(sys.argv[2]) / "keytab"
-        return Command(arguments=arguments, environment=environment, host=host, private_file=private)
+        return Command(arguments=arguments, environment=os.environ, private_file=private)
 
 runner = ProcessRunner(Script(), directory=RunDirectory(path=Path(sys.argv[2])), log=logging.getLogger())
 runner.run(

@@ -11,6 +11,8 @@ from delta_core.jobs.params.quality import QUALITY_SCHEMA, OnFailure, Severity, 
 from delta_core.schema.types import STRING, TIMESTAMP, StructField, StructType
 from spark_jobs.job_kinds import LOAD
 from spark_jobs.quality.quarantine import quarantine_schema
+from spark_jobs.quality.row_tests import IsWithin
+from spark_jobs.quality.rules import RowRule
 from spark_jobs.quality.suite import plan_suite
 from tests.support.repository import ROOT, code_blocks
 
@@ -35,7 +37,10 @@ def test_the_suite_can_be_checked() -> None:
     )
     planned = plan_suite(params, schema)
     assert [item.spec.severity for item in planned].count(Severity.WARNING) == 1
-    assert planned[1].expectation.min_value.date() == date(2013, 1, 1)
+    rule = planned[1].rule
+    assert isinstance(rule, RowRule)
+    assert isinstance(rule.test, IsWithin)
+    assert rule.test.bounds.low.as_py().date() == date(2013, 1, 1)
 
 
 def test_the_dags_load_is_a_valid_job() -> None:

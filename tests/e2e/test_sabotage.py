@@ -19,7 +19,6 @@ from demo.processes import running
 from demo.sabotage import NAMES
 from spark_jobs.connect_server import ConnectServer
 from tests.support.airflow import airflow_database
-from tests.support.host_script import driver_host
 from tests.support.repository import ROOT
 from tests.support.soak import SEED, SOAKING
 from tests.support.spark import FEW_PARTITIONS
@@ -96,23 +95,14 @@ def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-@pytest.fixture(scope="module")
-def driver_socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One driver host for all, too."""
-    path = tmp_path_factory.mktemp("drivers") / "drivers.sock"
-    with driver_host(path):
-        yield path
-
-
 @pytest.fixture
-def play(tmp_path: Path, connect_url: str, driver_socket: Path, airflow_database: Path) -> Player:
-    return partial(_play, tmp_path / "home", connect_url, driver_socket, airflow_database)
+def play(tmp_path: Path, connect_url: str, airflow_database: Path) -> Player:
+    return partial(_play, tmp_path / "home", connect_url, airflow_database)
 
 
-def _play(home: Path, connect_url: str, driver_socket: Path, database: Path, *sabotages: str) -> Outcome:
+def _play(home: Path, connect_url: str, database: Path, *sabotages: str) -> Outcome:
     command = [sys.executable, "-m", "demo", "--home", str(home), "run", "--profile", "fast"]
-    command += ["--connect-url", connect_url, "--driver-socket", str(driver_socket)]
-    command += ["--database", str(database)]
+    command += ["--connect-url", connect_url, "--database", str(database)]
     for name in sabotages:
         command += ["--sabotage", name]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}

@@ -24,6 +24,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from spark_jobs.main import EVENT_PREFIX, main
 from tests.support.drivers import REPOSITORY, start_driver
+from tests.support.quality import IN_SET, NOT_NULL, expect, quality
 from tests.support.spark import files_below, rows_of
 from tests.support.waiting import comes_true
 
@@ -128,6 +129,17 @@ def test_a_killed_driver_leaves_the_table_as_it_was_and_a_retry_succeeds(
     later = ManualClock(time.time_ns() // 1_000_000 + 3_600_000)
     plan = plan_vacuum(snapshot, retention_hours=0, enforce_retention=False, force=True, clock=later)
     assert {file.path for file in plan.files} == left
+
+
+@pytest.mark.slow
+def test_a_load_that_native_rules_judge_needs_neither_great_expectations_nor_pandas(
+    tmp_path: Path, source: Path
+) -> None:
+    suite = quality(expect(NOT_NULL, column="id"), expect(IN_SET, column="p", value_set=["a"]))
+    spec = load_spec(tmp_path / "table", source, quality={**suite, "on_failure": "quarantine"})
+    driver = start_driver(spec, tmp_path / "lean", program="tests.support.lean_driver")
+    assert driver.wait() == 0, driver.log()
+    assert len(rows_of(tmp_path / "table")) == 50
 
 
 @pytest.mark.slow

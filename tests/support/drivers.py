@@ -70,6 +70,7 @@ def start_driver(
     signal_name: str = "KILL",
     occurrence: int = 1,
     remote: str | None = None,
+    program: str = "spark_jobs.main",
 ) -> Driver:
     """Start a driver for `spec`; with `signal_at` it sends itself a signal at that progress event."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ def start_driver(
     engine = ["--remote", remote] if remote else ["--master", "local[2]"]
     arguments = ["--spec", str(spec_path), "--result", str(result_path), *engine]
     if signal_at is None:
-        command = [sys.executable, "-m", "spark_jobs.main", *arguments]
+        command = [sys.executable, "-m", program, *arguments]
     else:
         command = [
             sys.executable,

@@ -12,7 +12,6 @@ from typing import Any
 
 from spark_jobs.connect_server import ConnectServer
 from tests.support.airflow import AirflowHome, connection_json
-from tests.support.host_script import driver_host
 from tests.support.repository import ROOT
 from tests.support.spark import FEW_PARTITIONS
 
@@ -21,13 +20,9 @@ _WORKER = ROOT / "tests" / "airflow_dags" / "example_worker.py"
 
 @contextmanager
 def shared_engine(folder: Path) -> Iterator[dict[str, str]]:
-    """A Connect server and a driver host for all runs; what a connection's extra says of them."""
-    socket = folder / "drivers.sock"
-    with (
-        ConnectServer.start(master="local[2]", conf=FEW_PARTITIONS, directory=folder) as server,
-        driver_host(socket),
-    ):
-        yield {"runner": "spark_connect", "connect_url": server.url, "driver_socket": str(socket)}
+    """A Connect server for all runs; what a connection's extra says of it."""
+    with ConnectServer.start(master="local[2]", conf=FEW_PARTITIONS, directory=folder) as server:
+        yield {"runner": "spark_connect", "connect_url": server.url}
 
 
 def run_example(

@@ -50,8 +50,6 @@ class ConnectionSettings:
         connect_url: `sc://host:port` for spark_connect, without a token.
         connect_token: the Connect server's bearer token (the connection's password).
         python: absolute path of the driver's interpreter; None: the worker's own interpreter.
-        driver_socket: the socket of a driver host on this machine, for spark_connect; None starts a new
-            driver process for each job.
         spark_binary: spark-submit's name on PATH or its absolute path.
         work_dir: where the specifications, results and states of runs are stored: a local directory, or the
             canonical URI of a directory in another store.
@@ -68,7 +66,6 @@ class ConnectionSettings:
     connect_url: str | None = None
     connect_token: str | None = field(default=None, repr=False)
     python: str | None = None
-    driver_socket: str | None = None
     spark_binary: str = "spark-submit"
     work_dir: Path | str = field(default_factory=lambda: default_work_dir())
     allowed_roots: tuple[str, ...] = ()
@@ -151,13 +148,6 @@ def _python(value: object) -> str:
     return str(path)
 
 
-def _driver_socket(value: object) -> str:
-    path = _string("driver_socket", value)
-    if not Path(path).is_absolute():
-        raise _invalid("driver_socket", "the absolute path of a driver host's socket")
-    return path
-
-
 def _spark_binary(value: object) -> str:
     binary = _string("spark_binary", value)
     path = Path(binary)
@@ -231,7 +221,6 @@ _PARSERS: Mapping[str, Callable[[object], Any]] = {
     "master": _master,
     "connect_url": _connect_url,
     "python": _python,
-    "driver_socket": _driver_socket,
     "spark_binary": _spark_binary,
     "work_dir": _work_dir,
     "allowed_roots": _allowed_roots,

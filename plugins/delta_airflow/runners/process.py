@@ -45,8 +45,6 @@ class Command:
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    host: str | None = None
-    """The socket of a driver host that may fork the driver; see `spark_jobs.driver_host`."""
     private_file: Path | None = None
     """A file that only the driver needs, such as a keytab. It is deleted when the driver has ended."""
 
@@ -137,9 +135,8 @@ class ProcessRunner:
         self._end_group()
 
     def _start(self, command: Command) -> subprocess.Popen[bytes]:
-        host = () if command.host is None else ("--host", command.host)
         private = () if command.private_file is None else ("--private", str(command.private_file))
-        keeping = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), *host, *private]
+        keeping = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), *private]
         arguments = [*keeping, "--", *command.arguments]
         self._log.info("Starting the driver: %s", " ".join(command.arguments))
         try:

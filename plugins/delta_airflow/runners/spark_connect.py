@@ -57,4 +57,4 @@ class SparkConnectCommand:
         environment = driver_environment(settings)
         if self._conf:
             environment[SPARK_CONF_VARIABLE] = json.dumps(self._conf, sort_keys=True)
-        return Command(arguments=arguments, environment=environment, host=settings.driver_socket)
+        return Command(arguments=arguments, environment=environment)

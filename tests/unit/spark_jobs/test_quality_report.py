@@ -41,7 +41,7 @@ def outcome(**changes: Any) -> ExpectationOutcome:
     kwargs = {"column": HOSTILE, "value_set": [HOSTILE]}
     spec = ExpectationSpec(type="expect_column_values_to_be_in_set", kwargs=kwargs)
     given = {"success": False, "unexpected_count": 2, "unexpected_percent": 12.345, "samples": (HOSTILE, 7)}
-    planned = PlannedExpectation(spec=spec, expectation=None, row_level=True)
+    planned = PlannedExpectation(spec=spec, row_level=True)
     return ExpectationOutcome(**{"planned": planned, **given, **changes})
 
 
@@ -122,7 +122,7 @@ def test_samples_are_bounded_and_can_be_turned_off() -> None:
 
 def test_a_large_set_of_values_does_not_make_a_large_page() -> None:
     spec = ExpectationSpec(type="expect_x", kwargs={"value_set": list(range(10_000))})
-    planned = PlannedExpectation(spec=spec, expectation=None, row_level=True)
+    planned = PlannedExpectation(spec=spec, row_level=True)
     found = document(outcome(planned=planned))
     assert len(to_html(found)) < 10_000
     assert len(found["results"][0]["kwargs"]["value_set"]) == 10_000
@@ -130,7 +130,7 @@ def test_a_large_set_of_values_does_not_make_a_large_page() -> None:
 
 def test_a_warning_is_coloured_as_one() -> None:
     spec = ExpectationSpec(type="expect_x", severity=Severity.WARNING)
-    planned = PlannedExpectation(spec=spec, expectation=None, row_level=False)
+    planned = PlannedExpectation(spec=spec, row_level=False)
     assert '<td class="warn">fails</td>' in to_html(document(outcome(planned=planned)))
 
 

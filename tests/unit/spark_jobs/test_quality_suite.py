@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import sys
 from typing import Any
 
 import pytest
@@ -21,7 +20,8 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
-from spark_jobs.quality.rules import ConstantRule, InapplicableRule
+from spark_jobs.quality.row_tests import IsWithin
+from spark_jobs.quality.rules import ConstantRule, InapplicableRule, RowRule
 from spark_jobs.quality.suite import plan_suite
 from spark_jobs.quality.type_names import is_name_of, is_type_name
 from tests.support.quality import BETWEEN, IN_SET, NOT_NULL, expect, quality
@@ -100,15 +100,25 @@ def test_an_empty_suite_is_refused() -> None:
     assert "no expectations" in refusal()
 
 
-def test_without_the_package_the_fix_is_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "great_expectations", None)
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        expect("expect_column_value_z_scores_to_be_less_than", column="Id", threshold=3, double_sided=True),
+        expect(NOT_NULL, column="Id", mostl=1),
+        expect("expect_column_values_to_match_json_schema", column="tail", json_schema={"type": "object"}),
+        expect("expect_column_values_to_be_dateutil_parseable", column="tail"),
+    ],
+)
+def test_without_a_package_the_fix_is_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, expectation: dict[str, Any]
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "deltaward[quality]" in refusal(expect(NOT_NULL, column="Id"))
+    assert "deltaward[quality]" in refusal(expectation)
 
 
 def test_columns_are_found_without_case_and_spelled_as_the_table_does() -> None:
     planned = plan_suite(parsed(expect(NOT_NULL, column="ID")), SCHEMA)
-    assert planned[0].expectation.column == "Id"
+    assert planned[0].spec.columns == ("Id",)
     assert planned[0].spec.name == f"{NOT_NULL}(Id)"
     assert planned[0].row_level
 
@@ -131,7 +141,10 @@ def test_times_in_text_become_values_of_the_columns_type(
     column: str, text: str, value: datetime.date
 ) -> None:
     planned = plan_suite(parsed(expect(BETWEEN, column=column, min_value=text)), SCHEMA)
-    assert planned[0].expectation.min_value == value
+    rule = planned[0].rule
+    assert isinstance(rule, RowRule)
+    assert isinstance(rule.test, IsWithin)
+    assert rule.test.bounds.low.as_py() == value
 
 
 def test_a_text_that_is_no_time_is_refused() -> None:

@@ -26,7 +26,7 @@ def outcome(
     severity = Severity.WARNING if warning else Severity.CRITICAL
     spec = ExpectationSpec(type="expect_x", kwargs={"column": "c"}, severity=severity)
     return ExpectationOutcome(
-        planned=PlannedExpectation(spec=spec, expectation=None, row_level=row_level),
+        planned=PlannedExpectation(spec=spec, row_level=row_level),
         success=success,
         unexpected_count=len(rows) if rows is not None else count,
         rows=None if rows is None else np.array(rows, dtype=np.int64),
