@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from delta_core.jobs.params.quality import parse_quality
 from delta_core.schema.arrow import from_arrow
 from spark_jobs.quality.batch_expectations import BATCH_EXPECTATIONS
 from spark_jobs.quality.compile import TYPE_EXPECTATIONS
@@ -19,7 +20,6 @@ from spark_jobs.quality.expectations_library import (
     options_of,
 )
 from spark_jobs.quality.native_arguments import NATIVE_ARGUMENTS, REQUIRED, native_options
-from delta_core.jobs.params.quality import parse_quality
 from spark_jobs.quality.row_expectations import ROW_EXPECTATIONS
 from spark_jobs.quality.suite import plan_suite
 from tests.support.quality import quality
