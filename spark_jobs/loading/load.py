@@ -39,7 +39,6 @@ from spark_jobs.writer.write import WriteRequest, predicate_of, write_checks, wr
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
 _log = logging.getLogger(__name__)
 
 
