@@ -10,6 +10,7 @@ from delta_core.dml.definition.constraints import add_constraint, drop_constrain
 from delta_core.dml.definition.domains import set_domain_metadata
 from delta_core.dml.definition.features import add_feature
 from delta_core.dml.definition.properties import set_description, set_properties, unset_properties
+from delta_core.run import Run
 from delta_core.schema.types import STRING, TIMESTAMP_NTZ, StructField
 from tests.concurrency.matrix.footprint import Footprint, MetadataChange
 from tests.concurrency.matrix.operation import Case, Operation
@@ -32,7 +33,7 @@ def _definition(
     def run(case: Case) -> object:
         # These take a snapshot and commit at once: what they are interrupted at is the snapshot's age.
         case.interruption()
-        return change(case.snapshot, properties=case.properties)
+        return change(case.snapshot, run=Run(commit=case.properties))
 
     return Operation(
         name=name,

@@ -154,7 +154,7 @@ def test_a_table_that_appears_conflicts_with_rows_that_depend_on_it(store: Local
             mode="append",
             adds=adds,
             schema=from_arrow(data.schema),
-            definition=TableDefinition(definition=BY_P),
+            definition=BY_P,
             reads_table=True,
         )
     assert ids(store) == [1]
