@@ -11,7 +11,7 @@ from tests.support.repository import ROOT
 _FORWARDING = (
     *("Transaction.begin", "Transaction.create", "_begin", "commit_new_files", "commit_change"),
     *("_change", "_commit", "self.commit", "drop.commit", "backfill.commit", "RowStatement"),
-    *("run.begin", "self.run.begin"),
+    *("run.begin", "self.run.begin", "run.create"),
 )
 _AS_A_VALUE = "Operation"
 """Made with the operation's name, and handed to what commits."""
