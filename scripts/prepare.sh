@@ -4,7 +4,7 @@
 #
 # Usage: scripts/prepare.sh
 #
-# Much of it waits for a registry or uses one core, so the servers and the jars come beside the rest.
+# Much of it waits for a registry or uses one core, so all of it goes side by side.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,11 +22,13 @@ scripts/emulators.sh all &
 servers=$!
 fetch_jars &
 jars=$!
-trap 'kill "$servers" "$jars" 2>/dev/null || true' EXIT
+make classes &
+classes=$!
+trap 'kill "$servers" "$jars" "$classes" 2>/dev/null || true' EXIT
 
-make classes
-# Three workers would each compile every test.
+# Each worker would compile every test.
 .venv/bin/python -m pytest --collect-only -q -p no:cacheprovider | tail -n 3
-trap - EXIT
+wait "$classes"
 wait "$jars"
+trap - EXIT
 wait "$servers"

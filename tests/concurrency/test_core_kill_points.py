@@ -21,7 +21,7 @@ from tests.support.soak import SEED
 pytestmark = [pytest.mark.slow]
 
 AT_LEAST = 800
-DRAWN = 20
+DRAWN = 14
 
 
 @pytest.fixture(scope="module")

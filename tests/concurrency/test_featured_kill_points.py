@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow]
 
 Record = Callable[[str, object], None]
 AT_LEAST = 800
-DRAWN = 16
+DRAWN = 12
 PAIRS_DRAWN, CHANGES_DRAWN = 4, 5
 
 

@@ -13,13 +13,13 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from demo.layout import Layout
 from demo.processes import running, stop_all
 from tests.support.airflow import airflow_database
 from tests.support.repository import ROOT
+from tests.support.services import listening
 from tests.support.soak import drawn
 
 __all__ = ["airflow_database"]
@@ -75,14 +75,9 @@ def test_up_leaves_a_login_that_is_needed_and_down_stops_everything(home: Path) 
     wrong.value.close()
     assert wrong.value.code == 401
 
-    listening = [
-        connection.laddr.ip
-        for process in running(Layout(home=home))
-        for connection in process.net_connections(kind="inet")
-        if connection.status == psutil.CONN_LISTEN
-    ]
-    assert listening
-    assert set(listening) <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+    addresses = listening(running(Layout(home=home)))
+    assert addresses
+    assert addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 
     again = demo(home, "up")
     assert (again.returncode, address in again.stdout) == (0, True)

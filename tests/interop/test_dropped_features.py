@@ -31,6 +31,8 @@ def ids(root: Path, version: int) -> list[int]:
     return sorted(DeltaTable(root, version=version).to_pyarrow_table()["id"].to_pylist())
 
 
+# A minute for one feature; `tests/unit/maintenance` compares each drop with what delta-spark is known to do.
+@pytest.mark.soak
 @pytest.mark.extra
 @pytest.mark.spark
 def test_delta_spark_reads_every_version_and_goes_on(tmp_path: Path) -> None:

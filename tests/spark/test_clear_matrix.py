@@ -237,7 +237,7 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
-@pytest.mark.parametrize(("name", "way"), drawn(product(WORK, WAYS), usual=7))
+@pytest.mark.parametrize(("name", "way"), drawn(product(WORK, WAYS), usual=5))
 def test_a_task_that_runs_once_more_does_what_the_page_says(table: Table, name: str, way: str) -> None:
     work = WORK[name]
     if name in ("optimize", "restore"):
