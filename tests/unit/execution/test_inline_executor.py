@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -45,6 +46,7 @@ def test_tasks_after_an_error_do_not_start_and_running_ones_end() -> None:
             release.set()
             raise StorageError("first")
         release.wait(5)
+        time.sleep(0.1)  # so that all of them would take ten seconds: time enough to be stopped
         return value
 
     with pytest.raises(StorageError):
