@@ -87,7 +87,7 @@ style: $(READY) ## ruff, spelling, the words of the glossary, the shell scripts,
 
 .PHONY: docs
 docs: $(READY) ## Build the documentation into site/; any warning fails
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 
 .PHONY: types
 types: $(READY) ## mypy, strict, over delta_core and the plugin
