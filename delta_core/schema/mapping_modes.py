@@ -118,7 +118,7 @@ def remove_mapping(columns: TableColumns) -> TableColumns:
     illegal = [path for path, field in walk_fields(columns.schema) if set(field.name) & ILLEGAL_CHARACTERS]
     if illegal:
         raise SchemaEvolutionError(
-            f"Column mapping cannot be removed: files cannot have {', '.join(map(display_path, illegal))}.",
+            f"Column mapping cannot be removed: files cannot hold {', '.join(map(display_path, illegal))}.",
             cause="Without column mapping, names cannot contain any of the characters ' ,;{}()\\n\\t='.",
             fix="Rename these columns first.",
         )

@@ -84,7 +84,7 @@ def test_removal_of_none_is_nothing():
 def test_removal_needs_names_that_files_can_have():
     columns = in_mode(NAME)
     spaced = StructType((replace(columns.schema.fields[0], name="a b"), columns.schema.fields[1]))
-    with pytest.raises(SchemaEvolutionError, match="files cannot contain a b"):
+    with pytest.raises(SchemaEvolutionError, match="files cannot hold a b"):
         remove_mapping(replace(columns, schema=spaced))
     with pytest.raises(SchemaError, match="same name"):
         remove_mapping(
