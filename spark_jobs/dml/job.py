@@ -22,7 +22,7 @@ from spark_jobs.loading.delta_source import resolve_progress
 from spark_jobs.loading.shaping import DEDUPLICATE_SCHEMA, deduplicated, parse_deduplicate
 from spark_jobs.loading.source import read_source
 from spark_jobs.loading.source_params import SOURCE_SCHEMA, parse_source
-from spark_jobs.loading.violations import remove_empty_file
+from spark_jobs.loading.violations import without_rows
 from spark_jobs.schema import from_spark
 from spark_jobs.session import get_session
 from spark_jobs.spark_executor import SparkExecutor
@@ -126,7 +126,7 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
         )
     except JobFailedError as error:
         # Spark's error message may quote a row of a file.
-        raise error if contract.show_rows else remove_empty_file(error) from None
+        raise error if contract.show_rows else without_rows(error) from None
 
 
 def _source_checks(batch: FittedBatch, constraints: tuple[tuple[str, str], ...]) -> list[Check]:

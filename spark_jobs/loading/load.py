@@ -26,7 +26,7 @@ from spark_jobs.loading.json_lines import DIFFERENT_CASE, NOT_AN_OBJECT
 from spark_jobs.loading.params import LoadParams, parse_params
 from spark_jobs.loading.shaping import deduplicated
 from spark_jobs.loading.source import read_source, watch_source
-from spark_jobs.loading.violations import Violation, find_violations, remove_empty_file, violations_error
+from spark_jobs.loading.violations import Violation, find_violations, violations_error, without_rows
 from spark_jobs.quality.gate import GateContext, QualityGate
 from spark_jobs.quality.rejected import MistypedRows, divide_by_type
 from spark_jobs.schema import from_spark
@@ -102,7 +102,7 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
     except (ConstraintViolationError, JobFailedError) as error:
         mistyped = _mistyped(error, token, source.columns)
         if mistyped is None and not isinstance(error, ConstraintViolationError):
-            raise error if shows_rows else remove_empty_file(error) from None
+            raise error if shows_rows else without_rows(error) from None
         return _violations_result(spec, context, params, request, batch, mistyped or error)
     return _with_output(_with_quality(result, gate), batch.output())
 
@@ -169,7 +169,7 @@ def _violations_result(
     if violations:
         error = violations_error(violations)
     elif not request.show_rows:
-        error = remove_empty_file(error)
+        error = without_rows(error)
     output = batch.output() | {"violations": [item.to_json() for item in violations]}
     return context.failed(spec, error, output=output)
 

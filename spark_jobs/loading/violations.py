@@ -123,7 +123,7 @@ def violations_error(violations: Sequence[Violation]) -> ConstraintViolationErro
     )
 
 
-def remove_empty_file(error: DeltaError) -> DeltaError:
+def without_rows(error: DeltaError) -> DeltaError:
     """The error without quoted values of the source. Of a message of Spark, only the condition is kept."""
     if isinstance(error, ConstraintViolationError):
         return ConstraintViolationError(error.problem, fix=error.fix)
