@@ -45,7 +45,7 @@ from delta_core.expressions.sql_functions import (
 )
 from delta_core.expressions.sql_types import data_type_of
 from delta_core.expressions.typing import resolve, resolve_predicate
-from delta_core.expressions.unsupported_sql import display_path, fail, reason, refuse, refuse_named
+from delta_core.expressions.unsupported_sql import excerpt, fail, reason, refuse, refuse_named
 from delta_core.schema.types import (
     DATE,
     DOUBLE,
@@ -132,7 +132,7 @@ def parse(text: str, *, now: dt.datetime | None = None) -> Expression:
             )
         if len(statements) != 1 or statements[0] is None:
             fail(
-                f"{display_path(text)} is not a single condition.",
+                f"{excerpt(text)} is not a single condition.",
                 f"It contains {len([s for s in statements if s is not None])} statements.",
                 "Write one condition, without semicolons.",
             )
@@ -143,13 +143,13 @@ def parse(text: str, *, now: dt.datetime | None = None) -> Expression:
         return expression
     except UnicodeEncodeError as error:
         fail(
-            f"{display_path(text)} contains an incomplete Unicode character.",
+            f"{excerpt(text)} contains an incomplete Unicode character.",
             str(error),
             "Write the complete character, or remove it.",
         )
     except SqlglotError as error:
         fail(
-            f"{display_path(text)} is not valid Spark SQL.",
+            f"{excerpt(text)} is not valid Spark SQL.",
             reason(error),
             "Correct the syntax; write strings in single quotes, and names in backticks.",
         )
@@ -270,7 +270,7 @@ def _like(node: exp.Expression) -> Expression:
     if not (isinstance(pattern, exp.Literal) and pattern.is_string):
         fail(
             "LIKE needs a constant pattern.",
-            f"{display_path(pattern.sql('spark'))} is not a string constant.",
+            f"{excerpt(pattern.sql('spark'))} is not a string constant.",
             "Write the pattern as a string.",
         )
     operand, string = _convert(node.this), str(pattern.this)
@@ -417,7 +417,7 @@ def _sum(node: exp.Expression) -> Expression:
 def _moved(start: Expression, interval: exp.Interval, sign: int) -> Expression:
     if not isinstance(start, Literal) or not isinstance(start.value, dt.date):
         fail(
-            f"{display_path(interval.sql('spark'))} is not added to a constant.",
+            f"{excerpt(interval.sql('spark'))} is not added to a constant.",
             "An interval can only be added to or subtracted from a constant date or timestamp.",
             "Move the interval to the other side of the comparison, or use date_add(column, days).",
         )
@@ -431,7 +431,7 @@ def _moved(start: Expression, interval: exp.Interval, sign: int) -> Expression:
         moved = move(start.value, sign * count, str(interval.args["unit"].this).upper().removesuffix("S"))
     except (ValueError, OverflowError, AttributeError, KeyError):
         fail(
-            f"The interval {display_path(interval.sql('spark'))} is not supported.",
+            f"The interval {excerpt(interval.sql('spark'))} is not supported.",
             "An interval is one integer of one unit, from microseconds to years, within the range of dates.",
             "Write a sum of several intervals for several units.",
         )

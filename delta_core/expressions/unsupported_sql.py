@@ -44,7 +44,7 @@ def refuse(node: Any) -> NoReturn:
     Raises:
         ExpressionError: always.
     """
-    text = display_path(node.sql("spark") if isinstance(node, exp.Expression) else str(node))
+    text = excerpt(node.sql("spark") if isinstance(node, exp.Expression) else str(node))
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
     if isinstance(node, exp.Query | exp.Exists) or (isinstance(node, exp.In) and node.args.get("query")):
         fail(
@@ -95,7 +95,7 @@ def reason(error: SqlglotError) -> str:
     return str(error).split("\n", 1)[0][:200] or "syntax error"
 
 
-def display_path(text: str) -> str:
+def excerpt(text: str) -> str:
     """SQL text, truncated to 120 characters."""
     return text if len(text) <= 120 else f"{text[:117]}..."
 
