@@ -120,13 +120,18 @@ install() { # NAME: into a folder of its own, which gets its name once it is com
 for name in "${names[@]}"; do
   program_of "$name" >/dev/null || { printf 'deltaward: there is no server %s (%s)\n' "$name" "$KNOWN" >&2; exit 2; }
 done
-# What Go compiles and what npm and Maven wait for go on side by side; each program does one thing at a time.
+# What Go compiles and what npm and Maven wait for go on side by side. Go uses every core by itself, so it builds
+# one server after the other.
 jobs=()
 for program in go npm mvn; do
   (
+    parts=()
     for name in "${names[@]}"; do
-      [ "$(program_of "$name")" != "$program" ] || install "$name"
+      [ "$(program_of "$name")" = "$program" ] || continue
+      install "$name" &
+      if [ "$program" = npm ]; then parts+=($!); else wait $!; fi
     done
+    for part in "${parts[@]}"; do wait "$part"; done
   ) &
   jobs+=($!)
 done

@@ -70,7 +70,7 @@ class WritePlan:
     def of(
         cls, protocol: Protocol, metadata: Metadata, *, clustered_by: Iterable[tuple[str, ...]] = ()
     ) -> WritePlan:
-        """The plan of a table.
+        """What a table demands of each write, from its protocol and metadata.
 
         Args:
             protocol, metadata: those of the table.
@@ -96,7 +96,7 @@ class WritePlan:
         partition_columns: Sequence[str] = (),
         configuration: Mapping[str, str] | None = None,
     ) -> WritePlan:
-        """The plan of a table without features that affect rows. Constraints in `configuration` apply."""
+        """The plan for a table whose features do not affect rows. Constraints in `configuration` apply."""
         return cls(
             schema=schema, partition_columns=tuple(partition_columns), configuration=configuration or {}
         )

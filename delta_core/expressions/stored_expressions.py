@@ -41,7 +41,8 @@ def resolve_stored(text: str, schema: StructType) -> Expression:
     """A condition of the table, resolved; see `parse_stored`.
 
     Raises:
-        ExpressionError: the condition is not supported, or does not fit the schema in either reading.
+        ExpressionError: the condition is not supported, or does not fit the schema, whether a word in
+            double quotes is a string or a column.
     """
     expression = parse_stored(text, schema)
     try:

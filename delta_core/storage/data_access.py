@@ -115,7 +115,7 @@ class DataAccess:
     def require_allowed_paths(self, raw_log_paths: Iterable[str], *, store: LogStore) -> None:
         """Check that objects may be opened, before the first of them is opened.
 
-        Does not check whether the objects exist. Cost: as `require_no_way_out`.
+        Does not check whether the objects exist. Cost: as `require_links_inside_roots`.
 
         Raises:
             PathEscapeError: a path is not below any of the roots, or a link leads out of them.
@@ -125,9 +125,9 @@ class DataAccess:
             place = self.locate(raw, store=store)
             by_root.setdefault(place.store.uri, (place.store, []))[1].append(place.path)
         for root, paths in by_root.values():
-            self.require_no_way_out(root, paths)
+            self.require_links_inside_roots(root, paths)
 
-    def require_no_way_out(self, store: LogStore, paths: Iterable[str]) -> None:
+    def require_links_inside_roots(self, store: LogStore, paths: Iterable[str]) -> None:
         """Check that no symbolic link leads out of the roots, for objects that others open, such as Spark.
 
         Args:

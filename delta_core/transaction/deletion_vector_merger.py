@@ -166,8 +166,8 @@ class DeletionVectorMerger:
     def discard(self, result: CommitResult, owned: OwnedFiles) -> None:
         """Delete the files that no commit needs, once the transaction has ended.
 
-        After a commit these are the deletion vectors that a later attempt replaced. After a certain failure
-        these are all files. Errors are handled as in `OwnedFiles.discard`.
+        After a commit these are the deletion vectors that a later attempt replaced. After a failure that
+        certainly committed nothing, these are all files. Errors are handled as in `OwnedFiles.discard`.
 
         Args:
             result: the result of the transaction.

@@ -67,7 +67,7 @@ def data_files(
         return canonical[key]
 
     paths = [resolve_data_path(path, root_uri=store.uri) for path in files.column("path").to_pylist()]
-    TABLE_ONLY.require_no_way_out(store, paths)
+    TABLE_ONLY.require_links_inside_roots(store, paths)
     partitions: list[PartitionTuple]
     if partition_columns:
         partitions = []

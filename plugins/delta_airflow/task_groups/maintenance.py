@@ -154,7 +154,7 @@ def delta_maintenance(
 
 
 class _Due:
-    """The decisions in the plan of a table, for checks before its tasks run."""
+    """The decisions that the plan task made, checked before each task runs."""
 
     def __init__(self, plan_id: str) -> None:
         self._plan_id = plan_id
