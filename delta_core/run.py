@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+# `DeltaTable` imports this module, and opening a table must not load the code of commits: the package loads
+# it on demand.
+from delta_core import transaction as transactions
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.execution.executor import Executor
 from delta_core.execution.reporter import SILENT, ProgressReporter
@@ -95,10 +98,7 @@ class Run:
         resolver: ConflictResolver | None = None,
     ) -> Transaction:
         """A transaction on an existing table. The arguments are those of `Transaction.begin`."""
-        # `DeltaTable` imports this module, and opening a table must not load the code of commits.
-        from delta_core.transaction.transaction import Transaction
-
-        return Transaction.begin(
+        return transactions.Transaction.begin(
             snapshot,
             operation=operation,
             writer_kind=writer_kind,
@@ -121,9 +121,7 @@ class Run:
         verified_at_ms: int | None = None,
     ) -> Transaction:
         """A transaction that creates a table. The arguments are those of `Transaction.create`."""
-        from delta_core.transaction.transaction import Transaction
-
-        return Transaction.create(
+        return transactions.Transaction.create(
             store,
             operation=operation,
             writer_kind=writer_kind,

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from delta_core.transaction.commit_result import Committed as Committed
     from delta_core.transaction.read_set import ReadSet as ReadSet
     from delta_core.transaction.serializable_read import verify_serializable as verify_serializable
+    from delta_core.transaction.transaction import Transaction as Transaction
 else:
     __getattr__, __dir__, __all__ = on_demand(
         __name__,
         {
             "Committed": "delta_core.transaction.commit_result",
             "ReadSet": "delta_core.transaction.read_set",
+            "Transaction": "delta_core.transaction.transaction",
             "verify_serializable": "delta_core.transaction.serializable_read",
         },
     )
