@@ -84,8 +84,8 @@ class DeltaTable:
         """Start a merge of a DataFrame's rows into the table.
 
         Args:
-            source: the rows. Give the DataFrame an alias (`updates.alias("s")`) when source and target have the
-                same column names.
+            source: the rows. Give the DataFrame an alias (`updates.alias("s")`) when source and target have
+                the same column names.
             condition: the condition for a match: Spark SQL, or a column built from names.
         """
         return DeltaMergeBuilder(self, source, condition)

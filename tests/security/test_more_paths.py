@@ -102,7 +102,9 @@ def test_links_that_stay_in_the_table_and_a_root_that_is_a_link_are_fine(tmp_pat
     (table.log.root / "other").symlink_to(table.log.root / "inner")
     (tmp_path / "root").symlink_to(table.log.root)
     store = LocalLogStore(tmp_path / "root")
-    TABLE_ONLY.require_links_inside_roots(store, ["a.parquet", "inner/l.parquet", "other/l.parquet", "missing/x"])
+    TABLE_ONLY.require_links_inside_roots(
+        store, ["a.parquet", "inner/l.parquet", "other/l.parquet", "missing/x"]
+    )
     (table.log.root / "up").symlink_to(tmp_path)
     with pytest.raises(PathEscapeError):
         TABLE_ONLY.require_links_inside_roots(store, ["up/t/outside/secret.parquet"])
