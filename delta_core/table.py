@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from delta_core import checkpoint, dml, maintenance, scan, transaction
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_core.arguments import Instant, at_least, epoch_ms, name_list, version_or_time
 
 # Modules that change or scan a table load when a method needs them: opening a table must stay quick.
 from delta_core.boundary import public_class, refuse_pickle, typed_iterator
@@ -19,7 +20,6 @@ from delta_core.expressions.ast import Expression
 from delta_core.run import Run
 from delta_core.schema.schema_arguments import SchemaLike, coerce_schema
 from delta_core.schema.table_schema import TableSchema
-from delta_core.snapshot.argument_parsing import Instant, at_least, epoch_ms, name_list, version_or_time
 from delta_core.snapshot.commit_time import first_version_since
 from delta_core.snapshot.detail import table_detail
 from delta_core.snapshot.history import HistoryEntry, history

@@ -55,8 +55,8 @@ AREAS = {
     ),
     "feature drop": ("delta_core/maintenance/feature_drop", "delta_core/dml/definition/identity.py"),
     "leases": (
-        "delta_core/storage/lease.py",
-        "delta_core/storage/lease_files.py",
+        "delta_core/leases/lease.py",
+        "delta_core/leases/lease_files.py",
         "delta_core/jobs/lease.py",
     ),
     "stores": (
@@ -79,7 +79,7 @@ TESTS = (
     "tests/unit/maintenance/test_vacuum.py",
     "tests/unit/maintenance/test_vacuum_report.py",
     "tests/unit/maintenance/test_vacuum_vectors.py",
-    "tests/unit/maintenance/test_pins.py",
+    "tests/unit/leases/test_pins.py",
     "tests/unit/maintenance/test_fsck.py",
     "tests/unit/maintenance/test_restore.py",
     "tests/unit/maintenance/test_compaction.py",
@@ -92,7 +92,7 @@ TESTS = (
     "tests/unit/storage/test_local_links.py",
     "tests/unit/storage/test_backup_links.py",
     "tests/unit/storage/test_cached.py",
-    "tests/unit/storage/test_lease.py",
+    "tests/unit/leases/test_lease.py",
     "tests/unit/storage/test_s3_dynamodb.py",
     "tests/unit/storage/test_dynamodb_attempts.py",
     "tests/unit/jobs/test_job_lease.py",

@@ -8,12 +8,12 @@ from delta_core.checkpoint.checkpoint_protection import may_delete_log_before
 from delta_core.checkpoint.sidecar_cleanup import unreferenced_sidecars
 from delta_core.clock import Clock
 from delta_core.errors import CorruptLogError
+from delta_core.leases.pins import PinnedVersion, pins_in_force
 from delta_core.log.checkpoint_reader import CheckpointReader
 from delta_core.log.listing import CheckpointFiles, LogListing, list_log
 from delta_core.log.log_path import LOG_DIRECTORY, LogFileKind, LogPath
 from delta_core.replay.state import checkpoint_protocol_and_metadata
 from delta_core.snapshot.commit_time import CommitTimes
-from delta_core.snapshot.pins import PinnedVersion, pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.cached import without_cache
 from delta_core.storage.log_store import ObjectInfo

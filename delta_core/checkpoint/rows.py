@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.actions.checkpoint_schema import add_rows, checkpoint_schema, remove_rows
 from delta_core.checkpoint.parsed_columns import ParsedColumns
+from delta_core.parquet.output import parquet_writer
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.parquet_output import parquet_writer
 from delta_core.table_features.parquet_format import ParquetFormat
 
 # Readers process one row group at a time: large enough for little overhead, small enough for little memory.

@@ -13,6 +13,7 @@ from typing import Self
 import pyarrow as pa
 
 from delta_core.actions.add_file import AddFile
+from delta_core.arguments import whole_bytes, whole_number
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression, choose_compression
 from delta_core.data.file_writer import ROW_GROUP_BYTES, FileTarget, PartitionedWriter
@@ -23,8 +24,6 @@ from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConfigurationError
 from delta_core.schema.types import StructType
-from delta_core.snapshot.argument_parsing import whole_bytes
-from delta_core.snapshot.commit_time import whole_number
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.parquet_format import page_version_of
 

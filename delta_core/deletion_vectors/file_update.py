@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from delta_core.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 from delta_core.errors import InvalidTableError
+from delta_core.parquet.footer import MalformedFooter, check_data_file
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.parquet_footer import MalformedFooter, check_data_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,11 @@ import pyarrow as pa
 from delta_core.actions import AddCdcFile, AddFile, Metadata, Protocol
 from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.data.parquet_reader import FileReader
 from delta_core.data.row_batch import Columns, RowBatch
 from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan
 from delta_core.scan.change_data import CHANGE_COLUMNS, CHANGE_TYPE
+from delta_core.scan.record_batches import FileReader
 from delta_core.schema.types import StructType
 from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.log_store import LogStore

@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import AddFile
-from delta_core.data.parquet_reader import FileReader
 from delta_core.deletion_vectors.file_update import physical_records
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.deletion_vectors.union import DeletionVectorUnion, unite
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.scan.partition_pruning import partition_mask, split_by_partition_columns
+from delta_core.scan.record_batches import FileReader
 from delta_core.scan.row_tracking import FileRowTracking, RowTrackingReader
 from delta_core.scan.scan import Scan, canonical_names
 from delta_core.schema.types import LONG, StructField

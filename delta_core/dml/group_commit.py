@@ -21,6 +21,7 @@ from typing import NoReturn, Self
 import pyarrow as pa
 
 from delta_core.actions import AddFile, SetTransaction
+from delta_core.arguments import whole_number
 from delta_core.boundary import public_class, refuse_pickle, typed_error
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression, choose_compression
@@ -36,7 +37,6 @@ from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
 from delta_core.errors import ConfigurationError, DeltaError, StorageError
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
-from delta_core.snapshot.commit_time import whole_number
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store

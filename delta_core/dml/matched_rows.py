@@ -15,14 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from delta_core.actions import AddFile
-from delta_core.data.parquet_reader import FileReader
 from delta_core.data.row_batch import Array, MaterializedRowIds, RowBatch
 from delta_core.data.write_plan import WritePlan
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.dml.find_rows import FileMatch
 from delta_core.expressions.ast import Expression
-from delta_core.scan.record_batches import RowsOfFile
+from delta_core.scan.record_batches import FileReader, RowsOfFile
 from delta_core.scan.row_tracking import ROW_COMMIT_VERSION, ROW_ID, FileRowTracking, RowTrackingReader
 from delta_core.schema.arrow import field_to_arrow
 from delta_core.schema.types import LONG, StructField

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
-from delta_core.boundary import public_class, refuse_pickle
-from delta_core.dml.arguments import (
+from delta_core.arguments import (
     column_path,
     column_paths,
-    require_position,
     require_string,
     strings,
 )
+from delta_core.boundary import public_class, refuse_pickle
 from delta_core.dml.definition import clustering as of_clustering
 from delta_core.dml.definition import columns as of_columns
 from delta_core.dml.definition import constraints as of_constraints
@@ -24,7 +23,7 @@ from delta_core.dml.write import TableHandle
 from delta_core.errors import ConfigurationError
 from delta_core.execution.executor import Executor
 from delta_core.run import Run
-from delta_core.schema.column_changes import Position
+from delta_core.schema.column_changes import Position, require_position
 from delta_core.schema.schema_arguments import FieldLike, TypeLike, coerce_fields, coerce_type
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
+from delta_core.arguments import name_list
 from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.compression import Compression
@@ -28,7 +29,6 @@ from delta_core.errors import (
 )
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
-from delta_core.snapshot.argument_parsing import name_list
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store

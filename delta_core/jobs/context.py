@@ -17,10 +17,10 @@ from delta_core.execution.progress import NullProgress, ProgressSink
 from delta_core.execution.reporter import ProgressReporter
 from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec
+from delta_core.leases.lease import DEFAULT_TTL_SECONDS, Lease
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import open_allowed_roots
-from delta_core.storage.lease import DEFAULT_TTL_SECONDS, Lease
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import options_for
 from delta_core.transaction.commit_properties import CommitProperties

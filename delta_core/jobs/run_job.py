@@ -21,7 +21,7 @@ from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import FORMAT_VERSION, JobSpec
 from delta_core.jobs.lease import run_under_lease
 from delta_core.jobs.registry import JobKind, JobRegistry
-from delta_core.storage.lease import lease_directory
+from delta_core.leases.lease import lease_directory
 from delta_core.storage.open import open_store, options_for
 
 _LOGGER = logging.getLogger(__name__)

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.errors import CorruptLogError, ObjectNotFoundError
+from delta_core.parquet.footer import read_footer
+from delta_core.parquet.pages import check_pages
 from delta_core.storage.cached import derived_columns
 from delta_core.storage.derived_columns import DerivedColumns
 from delta_core.storage.log_store import LogStore, ObjectInfo
-from delta_core.storage.parquet_footer import read_footer
-from delta_core.storage.parquet_pages import check_pages
 
 # The leaf of each kind of action that is never null when the action is present.
 KEY_LEAVES = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from delta_core.actions import AddFile
+from delta_core.arguments import whole_bytes
 from delta_core.data.compression import Compression
 from delta_core.errors import ConfigurationError
 from delta_core.maintenance.clustering.cluster_plan import ClusteringPlan
@@ -21,7 +22,6 @@ from delta_core.maintenance.rewriting.metrics import file_metrics
 from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.maintenance.rewriting.rewrite import Operation
 from delta_core.run import DEFAULT_RUN, Run
-from delta_core.snapshot.argument_parsing import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import Committed

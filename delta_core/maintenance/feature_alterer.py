@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from delta_core.arguments import require_string
 from delta_core.boundary import public_class
-from delta_core.dml.arguments import require_string
 from delta_core.dml.table_alterer import TableAlterer
 from delta_core.execution.executor import Executor
 from delta_core.maintenance.feature_drop.apply import drop_feature

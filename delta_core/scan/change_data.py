@@ -24,6 +24,7 @@ from delta_core.actions import (
     Metadata,
     RemoveFile,
 )
+from delta_core.arguments import whole_number
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.errors import (
     ConfigurationError,
@@ -42,7 +43,7 @@ from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader, RowsO
 from delta_core.scan.table_definitions import TableDefinition, definition_after, require_compatible_definition
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
-from delta_core.snapshot.commit_time import CommitTimes, whole_number
+from delta_core.snapshot.commit_time import CommitTimes
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess

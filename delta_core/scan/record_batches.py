@@ -18,6 +18,7 @@ from delta_core.errors import CorruptLogError, InvalidTableError, SchemaError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import referenced_names
 from delta_core.expressions.evaluate import filter_rows
+from delta_core.parquet.footer import MalformedFooter, check_data_file
 from delta_core.scan.row_groups import matching_row_groups
 from delta_core.scan.row_selection import RowPositions, runs_of_row_groups, selected_rows, slice_of
 from delta_core.scan.row_tracking import FileRowTracking, RowTrackingReader
@@ -28,7 +29,6 @@ from delta_core.schema.partition_values import parse_column
 from delta_core.schema.types import StructField, StructType
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.parquet_footer import MalformedFooter, check_data_file
 from delta_core.variants.encoding import MalformedVariant
 
 DEFAULT_BATCH_ROWS = 131_072

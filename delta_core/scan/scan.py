@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from delta_core import expressions
 from delta_core.actions import DeletionVectorDescriptor
+from delta_core.arguments import parse_shard
 from delta_core.boundary import public_class, refuse_pickle
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.expressions.ast import TRUE, Expression
@@ -24,7 +25,6 @@ from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
 from delta_core.scan.report import ScanReport
 from delta_core.scan.row_tracking import FileRowTracking, RowTrackingReader, require_row_tracking_columns
 from delta_core.schema.types import StructType
-from delta_core.snapshot.argument_parsing import parse_shard
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess, ObjectLocation
 from delta_core.storage.log_store import LogStore

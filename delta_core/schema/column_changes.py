@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from delta_core.errors import SchemaEvolutionError
+from delta_core.arguments import require_string
+from delta_core.errors import ConfigurationError, SchemaEvolutionError
 from delta_core.schema.column_names import drop_stats_columns, rename_stats_column
 from delta_core.schema.column_paths import (
     Path,
@@ -362,3 +363,21 @@ def _refuse_reserved_name(columns: TableColumns, name: str) -> None:
         raise SchemaEvolutionError(
             f"The column name {name} is reserved.", cause=cause, fix="Choose another name."
         )
+
+
+def require_position(position: object) -> First | After:
+    """Return the value when it is a position of a column.
+
+    Raises:
+        ConfigurationError: the value is not a position.
+    """
+    if isinstance(position, First):
+        return position
+    if isinstance(position, After):
+        require_string(position.column, what="column to be after")
+        return position
+    raise ConfigurationError(
+        f"{position!r} is not a position of a column.",
+        cause=f"It is of type {type(position).__name__}.",
+        fix='Pass delta_core.First() or delta_core.After("id").',
+    )

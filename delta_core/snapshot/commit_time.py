@@ -13,14 +13,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from operator import index
-from typing import SupportsIndex
 
 from delta_core.actions import CommitInfo, Metadata
 from delta_core.actions.json_codec import commit_info_from_json, iter_lines, parse_line
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import (
-    ConfigurationError,
     CorruptLogError,
     InvalidTablePropertyError,
     TableNotFoundError,
@@ -50,21 +47,6 @@ ENABLEMENT_TIMESTAMP: TableProperty[int | None] = TableProperty(
     parse=parse_integer,
     help="The in-commit timestamp of that version, in milliseconds since 1970 (UTC).",
 )
-
-
-def whole_number(value: object, *, what: str, fix: str) -> int | None:
-    """A version or time from a caller as an int; None stays None.
-
-    Raises:
-        ConfigurationError: the value is a string, a float, a bool or another type than an integer.
-    """
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise ConfigurationError(
-            f"The {what} cannot be {value!r}.", cause=f"It is of type {type(value).__name__}.", fix=fix
-        )
-    return index(value)
 
 
 def read_commit_info(data: bytes, *, path: str) -> CommitInfo | None:

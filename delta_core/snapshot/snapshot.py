@@ -17,6 +17,7 @@ from typing import NoReturn
 import pyarrow as pa
 
 from delta_core.actions import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_core.arguments import whole_number
 from delta_core.boundary import public_class, refuse_pickle
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import (
@@ -42,7 +43,6 @@ from delta_core.snapshot.commit_time import (
     commit_timestamp_ms,
     read_commit_info,
     version_at_timestamp,
-    whole_number,
 )
 from delta_core.snapshot.domains import latest_domain
 from delta_core.snapshot.monotonic_versions import load_monotonic, note_version

@@ -37,7 +37,7 @@ class ObjectInfo:
 class LogStore(Protocol):
     """Objects below one table root.
 
-    Every implementation guarantees the following (checked by the contract suite in `delta_core.testing`):
+    Every implementation guarantees the following (`delta_core.conformance.log_store_contract` checks it):
     readers see a complete object or no object; of any number of concurrent `put_if_absent` calls for one
     path exactly one returns normally; the effect of a call that has returned survives a crash.
     """

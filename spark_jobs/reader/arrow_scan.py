@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_core.data.parquet_reader import read_file
+from delta_core.scan.record_batches import read_file
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
 from delta_core.storage.open import open_store

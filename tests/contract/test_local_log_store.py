@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from delta_core.conformance.log_store_contract import LogStoreContract
 from delta_core.storage.local import LocalLogStore
-from delta_core.testing.log_store_contract import LogStoreContract
 
 
 class TestLocalLogStore(LogStoreContract):

@@ -10,11 +10,11 @@ import pytest
 from deltalake import DeltaTable as PeerTable
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.conformance.log_store_contract import LogStoreContract
 from delta_core.errors import StorageError, StorePermissionError, UnsafeStoreError, WriteRefusedError
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.storage.probe import forget_probes
-from delta_core.testing.log_store_contract import LogStoreContract
 from tests.support.emulators.dynalite import dynalite
 from tests.support.emulators.installation import require
 from tests.support.emulators.places import PLACES, Place, create_log_table, unsafe_s3_place

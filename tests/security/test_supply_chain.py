@@ -39,7 +39,7 @@ def test_only_the_contract_suite_needs_pytest() -> None:
         for path in python_files("delta_core", "spark_jobs", "plugins")
         if re.search(r"^\s*(?:from|import) pytest\b", (ROOT / path).read_text(), re.MULTILINE)
     ]
-    assert needing == ["delta_core/testing/log_store_contract.py"]
+    assert needing == ["delta_core/conformance/log_store_contract.py"]
 
 
 def test_the_parquet_reader_is_one_without_the_known_holes() -> None:

@@ -15,11 +15,11 @@ from delta_core.actions import Metadata, Protocol
 from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
 from delta_core.errors import IcebergCompatibilityError, InvalidTableError
+from delta_core.parquet.footer import MalformedFooter, check_data_file
 from delta_core.schema.file_schema import file_fields
 from delta_core.schema.types import ArrayType, MapType, StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY
-from delta_core.storage.parquet_footer import MalformedFooter, check_data_file
 from delta_core.storage.uri import resolve_data_path
 from delta_core.table_features.iceberg_compat import active_compatibility
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from delta_core.arguments import require_string
 from delta_core.boundary import public, public_class
-from delta_core.dml.arguments import require_string
 from delta_core.errors import ConfigurationError
 from delta_core.schema.field_metadata import COMMENT_KEY, CURRENT_DEFAULT_KEY, with_metadata
 from delta_core.schema.schema_arguments import TypeLike, coerce_type

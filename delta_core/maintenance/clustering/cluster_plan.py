@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from delta_core.arguments import share, whole_bytes
 from delta_core.errors import ConfigurationError
 from delta_core.maintenance.clustering.columns import has_order, is_unclustered, liquid_cube_of
 from delta_core.maintenance.clustering.groups import ClusteringGroup, OrderingPlan, common_fields
@@ -21,7 +22,6 @@ from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, 
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.maintenance.rewriting.reach import reachable
 from delta_core.schema.column_paths import type_at
-from delta_core.snapshot.argument_parsing import share, whole_bytes
 from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from delta_core.arguments import share, whole_bytes
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
@@ -19,7 +20,6 @@ from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, 
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.maintenance.rewriting.reach import reachable
 from delta_core.schema.partition_values import value_of
-from delta_core.snapshot.argument_parsing import share, whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_core.arguments import whole_bytes
 from delta_core.errors import ConfigurationError, ExpressionError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import referenced_names
@@ -22,7 +23,6 @@ from delta_core.maintenance.rewriting.reach import reachable
 from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.partition_pruning import partition_mask
 from delta_core.schema.partition_values import value_of
-from delta_core.snapshot.argument_parsing import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 

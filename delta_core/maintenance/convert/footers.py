@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 from delta_core.data.statistics_collector import statistics_from_footer
 from delta_core.errors import InvalidTableError, SchemaError
 from delta_core.execution.executor import JsonObject
+from delta_core.parquet.footer import MalformedFooter, check_data_file
 from delta_core.schema.arrow import from_arrow, is_list_like
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
-from delta_core.storage.parquet_footer import MalformedFooter, check_data_file
 from delta_core.storage.task_stores import task_store
 from delta_core.table_features.table_properties import TableProperties
 

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import pyarrow.compute as pc
 
+from delta_core.arguments import whole_bytes
 from delta_core.errors import ConfigurationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.maintenance.compaction.bin_plan import BinPlan
 from delta_core.maintenance.compaction.plan import FILE_COLUMNS, files_in, pack_bins, partition_predicate
-from delta_core.snapshot.argument_parsing import whole_bytes
 from delta_core.snapshot.snapshot import Snapshot
 
 

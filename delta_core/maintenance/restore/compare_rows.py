@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_core.data.parquet_reader import FileReader
 from delta_core.errors import DeltaError, InvalidTableError, RestoreError
 from delta_core.maintenance.restore.compared_columns import ComparedColumns
 from delta_core.maintenance.restore.files import RestoredFile, file_keys
@@ -24,6 +23,7 @@ from delta_core.maintenance.restore.row_diff import RowDiff
 from delta_core.maintenance.restore.row_matching import DEFAULT_ROWS_IN_MEMORY, RowMatcher
 from delta_core.maintenance.restore.samples import sample_row
 from delta_core.run import DEFAULT_RUN, Run
+from delta_core.scan.record_batches import FileReader
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.uri import resolve_data_path

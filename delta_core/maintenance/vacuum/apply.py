@@ -15,6 +15,7 @@ from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import DeltaError, MaintenanceError
 from delta_core.execution.executor import Executor, JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.leases.pins import pins_in_force
 from delta_core.log.log_path import commit_path
 from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
@@ -23,7 +24,6 @@ from delta_core.maintenance.vacuum.plan import VacuumPlan
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.task import delete_files
 from delta_core.run import DEFAULT_RUN, Run
-from delta_core.snapshot.pins import pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.task_stores import share_with_tasks

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from delta_core.actions import AddCdcFile
 from delta_core.errors import DeltaError, MaintenanceError, VersionNotFoundError
+from delta_core.leases.pins import PinnedVersion, pins_in_force
 from delta_core.maintenance.vacuum.file_keys import FileKeys
 from delta_core.maintenance.vacuum.protected import NAMED_COLUMNS
 from delta_core.snapshot.history import commit_actions
-from delta_core.snapshot.pins import PinnedVersion, pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 
 

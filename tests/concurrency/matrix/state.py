@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from delta_core.actions import AddFile
-from delta_core.data.parquet_reader import read_file
+from delta_core.scan.record_batches import read_file
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.uri import resolve_data_path
 from delta_core.transaction.file_actions import add_actions

@@ -18,7 +18,6 @@ from delta_core.cli.app import app
 from delta_core.cli.command_group import BUILT_IN
 from delta_core.cli.console import exit_code
 from delta_core.cli.progress_bar import BarSink, progress_sink
-from delta_core.cli.reference import reference_page
 from delta_core.cli.render import when
 from delta_core.dml.write import write_deltalake
 from delta_core.execution.progress import NullProgress, ProgressEvent
@@ -27,6 +26,7 @@ from delta_core.jobs.job_result import JobStatus
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.maintenance.messages import counted, size
 from delta_core.version import VERSION
+from scripts.docs.command_line import reference_page
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.lease import FENCE_OPERATION, fence_app_id
 from delta_core.jobs.registry import JobKind, JobRegistry
 from delta_core.jobs.run_job import run_job
+from delta_core.leases.lease import acquire_lease
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.lease import acquire_lease
 from delta_core.storage.log_store import LogStore
 from delta_core.transaction.commit_result import raise_for_result
 from delta_core.transaction.observer import CommitPhase

@@ -17,7 +17,7 @@ from delta_core.errors import CorruptLogError, DeltaWarning
 from delta_core.log.checkpoint_part import CheckpointPart
 from delta_core.snapshot.snapshot import Snapshot
 from tests.support.log_builder import LogBuilder, add, remove
-from tests.unit.storage.test_parquet_footer import column, parsed, with_footer
+from tests.unit.parquet.test_footer import column, parsed, with_footer
 
 NAME = "00000000000000000003.checkpoint.parquet"
 

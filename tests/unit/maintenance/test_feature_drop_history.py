@@ -17,10 +17,10 @@ from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
 from delta_core.checkpoint.v2 import write_v2_checkpoint
 from delta_core.clock import SYSTEM_CLOCK, ManualClock
 from delta_core.errors import FeatureRemovalError, NotWrittenError, VersionNotFoundError
+from delta_core.leases.pins import pin_version
 from delta_core.maintenance.feature_drop import apply, drop
 from delta_core.maintenance.feature_drop.history import CleanSince, History
 from delta_core.schema.types import LONG
-from delta_core.snapshot.pins import pin_version
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION

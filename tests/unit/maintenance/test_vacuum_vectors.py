@@ -19,8 +19,8 @@ from delta_core.deletion_vectors.file_update import update_deletion_vector
 from delta_core.deletion_vectors.reader import deletion_vector_path, read_deletion_vector
 from delta_core.deletion_vectors.writer import inline_descriptor, write_deletion_vectors
 from delta_core.errors import MaintenanceError
+from delta_core.leases.pins import pin_version
 from delta_core.maintenance.vacuum import VacuumPlan, apply_vacuum, plan_vacuum
-from delta_core.snapshot.pins import pin_version
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.table_properties import TableProperties

@@ -14,7 +14,7 @@ from delta_core.errors import (
     StorageError,
     StorePermissionError,
 )
-from delta_core.storage.lease_files import LeaseFiles, LeaseRecord
+from delta_core.leases.lease_files import LeaseFiles, LeaseRecord
 from delta_core.storage.local import LocalLogStore
 from tests.support.fake_dynamodb import client_error, lost_answer
 from tests.support.faulty_store import FaultyStore, PutFault

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.clock import ManualClock
+from delta_core.conformance.log_store_contract import LogStoreContract
 from delta_core.errors import (
     AmbiguousWriteError,
     NameBlockedError,
@@ -24,7 +25,6 @@ from delta_core.errors import (
 )
 from delta_core.storage.ranged_input import READ_AHEAD_BYTES
 from delta_core.storage.webhdfs import WebHdfsLogStore
-from delta_core.testing.log_store_contract import LogStoreContract
 from tests.support.webhdfs_server import FakeHdfs, FakeNode
 
 COMMIT = "_delta_log/00000000000000000001.json"

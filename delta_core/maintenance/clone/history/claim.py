@@ -9,7 +9,7 @@ from __future__ import annotations
 import orjson
 
 from delta_core.errors import CloneError, ObjectExistsError, ObjectNotFoundError, StorageError
-from delta_core.storage.lease_files import RESERVED_DIRECTORY
+from delta_core.leases.lease_files import RESERVED_DIRECTORY
 from delta_core.storage.log_store import LogStore
 
 CLAIM_PATH = f"{RESERVED_DIRECTORY}/history-of.json"

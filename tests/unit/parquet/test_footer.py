@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.storage.parquet_footer import MalformedFooter, read_footer
-from delta_core.storage.thrift_compact import MalformedThrift, read_struct
+from delta_core.parquet.footer import MalformedFooter, read_footer
+from delta_core.parquet.thrift_compact import MalformedThrift, read_struct
 
 TABLE = pa.table(
     {

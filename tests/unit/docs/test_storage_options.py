@@ -9,11 +9,11 @@ from pathlib import Path
 import certifi
 import pytest
 
-from delta_core.cli.option_reference import SECTIONS, Section, option_tables
 from delta_core.storage.open import open_store
+from scripts.docs.storage_options import SECTIONS, Section, option_tables
 
 PAGE = Path(__file__).parents[3] / "docs" / "stores.md"
-BEGIN = "<!-- options: from here on made by `UPDATE=1 pytest tests/unit/cli/test_option_reference.py` -->\n"
+BEGIN = "<!-- options: from here on made by `UPDATE=1 pytest tests/unit/docs/test_storage_options.py` -->\n"
 END = "<!-- options: to here -->\n"
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from delta_core.cli.reference import reference_page
+from scripts.docs.command_line import reference_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 

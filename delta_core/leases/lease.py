@@ -33,7 +33,7 @@ from delta_core.errors import (
     LeaseLostError,
     StorageError,
 )
-from delta_core.storage.lease_files import (
+from delta_core.leases.lease_files import (
     RESERVED_DIRECTORY,
     LeaseFile,
     LeaseFiles,

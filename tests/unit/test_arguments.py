@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.arguments import epoch_ms
 from delta_core.errors import ConfigurationError, VersionNotFoundError
 from delta_core.log.log_path import commit_path
-from delta_core.snapshot.argument_parsing import epoch_ms
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

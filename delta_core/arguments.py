@@ -1,12 +1,16 @@
-"""Parsing of arguments of an open table: times, names, limits and shards."""
+"""Checks and parses arguments of public calls: numbers, times, strings, names and paths of columns, shards.
+
+A value of a wrong type is refused before the table is read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import index
+from typing import SupportsIndex
 
 from delta_core.errors import ConfigurationError
-from delta_core.snapshot.commit_time import whole_number
 
 Instant = int | datetime | str
 """A time: milliseconds since 1970 (UTC), or a `datetime` or an ISO 8601 string with a time zone."""
@@ -18,6 +22,21 @@ _TIME_FIX = (
 
 _LARGEST_BYTES = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def whole_number(value: object, *, what: str, fix: str) -> int | None:
+    """A version or time from a caller as an int; None stays None.
+
+    Raises:
+        ConfigurationError: the value is a string, a float, a bool or another type than an integer.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise ConfigurationError(
+            f"The {what} cannot be {value!r}.", cause=f"It is of type {type(value).__name__}.", fix=fix
+        )
+    return index(value)
 
 
 def epoch_ms(when: Instant | None, *, up: bool = False) -> int | None:
@@ -150,3 +169,73 @@ def share(value: float, *, what: str) -> float:
             fix="Pass a number such as 0.2.",
         )
     return value
+
+
+def require_string(value: object, *, what: str) -> str:
+    """Return the value when it is a string that a log can hold.
+
+    Raises:
+        ConfigurationError: the value is not such a string.
+    """
+    if not isinstance(value, str):
+        raise ConfigurationError(
+            f"The {what} cannot be {value!r}.",
+            cause=f"It is of type {type(value).__name__}.",
+            fix="Pass a string.",
+        )
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(
+            f"The {what} cannot be {value!r}.",
+            cause=f"The string is not valid Unicode: {error}.",
+            fix="Pass a string without lone surrogates.",
+        ) from error
+    return value
+
+
+def column_path(column: object) -> tuple[str, ...]:
+    """The path of a column, given by its name or by the list of names on the way to it.
+
+    Raises:
+        ConfigurationError: the value is neither.
+    """
+    if isinstance(column, str):
+        return (require_string(column, what="name of a column"),)
+    return tuple(require_string(name, what="name of a column") for name in _listed(column, _COLUMN))
+
+
+def column_paths(columns: object) -> list[tuple[str, ...]]:
+    """The paths of columns, each given by a name or path. A single string is one column.
+
+    Raises:
+        ConfigurationError: the value is not a list of columns.
+    """
+    return [
+        column_path(column)
+        for column in ([columns] if isinstance(columns, str) else _listed(columns, _COLUMNS))
+    ]
+
+
+def strings(values: object, *, what: str) -> list[str]:
+    """A list of strings. A single string becomes a list of one.
+
+    Raises:
+        ConfigurationError: a value is not a string.
+    """
+    given = [values] if isinstance(values, str) else _listed(values, _STRINGS)
+    return [require_string(value, what=what) for value in given]
+
+
+_COLUMN = ("column", "Pass its name, or the list of names that lead to it.")
+_COLUMNS = ("list of columns", "Pass a name, or a list of names or paths.")
+_STRINGS = ("list of names", "Pass a name, or a list of names.")
+
+
+def _listed(values: object, expected: tuple[str, str]) -> Iterable[object]:
+    if isinstance(values, Iterable) and not isinstance(values, bytes | bytearray):
+        return values
+    what, fix = expected
+    raise ConfigurationError(
+        f"{values!r} is not a {what}.", cause=f"It is of type {type(values).__name__}.", fix=fix
+    )

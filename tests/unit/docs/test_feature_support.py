@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from delta_core.table_features.feature import FEATURES
-from delta_core.table_features.support_table import support_table
 from delta_core.table_features.writer_kind import WriterKind
+from scripts.docs.feature_support import support_table
 from tests.support.repository import ROOT
 
 
 def test_the_page_is_the_one_that_the_code_gives() -> None:
     page = (ROOT / "docs" / "protocol-support.md").read_text(encoding="utf-8")
-    assert page == support_table(), "run: python -m delta_core.table_features.support_table"
+    assert page == support_table(), "run: python -m scripts.docs.feature_support"
 
 
 def test_every_feature_has_its_row() -> None:

@@ -14,15 +14,15 @@ from types import TracebackType
 from typing import Final, Self
 
 from delta_core.errors import LeaseFileError, ObjectNotFoundError
-from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.lease import Lease, LeaseKeeper, open_pin_lease
-from delta_core.storage.lease_files import (
+from delta_core.leases.lease import Lease, LeaseKeeper, open_pin_lease
+from delta_core.leases.lease_files import (
     RESERVED_DIRECTORY,
     LeaseFile,
     LeaseState,
     is_lease_file,
     read_lease_file,
 )
+from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore, ObjectInfo
 
 PINS_DIRECTORY: Final = f"{RESERVED_DIRECTORY}/pins"

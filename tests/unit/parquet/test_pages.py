@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.storage.parquet_footer import ColumnChunk, MalformedFooter, read_footer
-from delta_core.storage.parquet_pages import check_pages
-from tests.unit.storage.test_parquet_footer import TABLE, parquet, parsed, struct, with_footer
+from delta_core.parquet.footer import ColumnChunk, MalformedFooter, read_footer
+from delta_core.parquet.pages import check_pages
+from tests.unit.parquet.test_footer import TABLE, parquet, parsed, struct, with_footer
 
 WIDE = pa.table({"text": [f"{n:>2000}" for n in range(300)], "n": range(300), "one": ["x" * 10_000] * 300})
 

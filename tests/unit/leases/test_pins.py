@@ -18,11 +18,11 @@ from delta_core.errors import LeaseFileError, LeaseLostError, MaintenanceError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.run_job import run_job
+from delta_core.leases.pins import Pin, pin_version, pins_in_force
 from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction import plan_compaction
 from delta_core.maintenance.vacuum import VacuumPlan, apply_vacuum, plan_vacuum
 from delta_core.run import Run
-from delta_core.snapshot.pins import Pin, pin_version, pins_in_force
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
 from tests.support.log_builder import DAY_MS, LogBuilder, add, metadata, protocol

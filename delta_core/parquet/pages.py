@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.storage.parquet_footer import ColumnChunk, MalformedFooter
-from delta_core.storage.thrift_compact import MalformedThrift, read_struct
+from delta_core.parquet.footer import ColumnChunk, MalformedFooter
+from delta_core.parquet.thrift_compact import MalformedThrift, read_struct
 
 _HEADER_BYTES = 256
 # A header contains the minimum and maximum of the page, which may be long strings.

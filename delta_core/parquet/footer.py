@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from delta_core.storage.thrift_compact import MalformedThrift, read_struct
+from delta_core.parquet.thrift_compact import MalformedThrift, read_struct
 
 MAX_FOOTER_BYTES = 16 << 20
 """The limit allows for checkpoints with thousands of row groups."""

@@ -21,7 +21,7 @@ from delta_core.errors import (
     StorageError,
     StorePermissionError,
 )
-from delta_core.storage.lease import FILES_KEPT, Lease, LeaseKeeper, acquire_lease
+from delta_core.leases.lease import FILES_KEPT, Lease, LeaseKeeper, acquire_lease
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import LogStore
 from tests.support.faulty_store import FaultyStore, PutFault

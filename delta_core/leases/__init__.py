@@ -1,0 +1,1 @@
+"""Leases on a table, and pins that keep a version readable."""

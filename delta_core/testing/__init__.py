@@ -1,1 +1,0 @@
-"""Test suites for extensions of deltaward, such as stores of other packages."""
