@@ -79,7 +79,7 @@ TESTS = (
     "tests/unit/maintenance/test_vacuum.py",
     "tests/unit/maintenance/test_vacuum_report.py",
     "tests/unit/maintenance/test_vacuum_vectors.py",
-    "tests/unit/leases/test_pins.py",
+    "tests/unit/maintenance/test_pins.py",
     "tests/unit/maintenance/test_fsck.py",
     "tests/unit/maintenance/test_restore.py",
     "tests/unit/maintenance/test_compaction.py",
