@@ -104,7 +104,7 @@ class ConnectServer:
 
     @property
     def url(self) -> str:
-        """The URL for clients."""
+        """The server's URL for clients, `sc://host:port`."""
         return f"sc://{HOST}:{self.port}"
 
     def wait_until_ready(self, *, timeout_seconds: float) -> None:
@@ -144,7 +144,7 @@ class ConnectServer:
 
     def _failure(self, problem: str) -> JobError:
         lines = self.log_path.read_text(errors="replace").splitlines()[-5:]
-        return JobError(problem, cause=" | ".join(lines), fix=f"Read {self.log_path}.")
+        return JobError(problem, cause=" | ".join(lines), fix=f"Read the server's log, {self.log_path}.")
 
 
 def server_command(*, port: int, master: str, driver_memory: str, conf: Mapping[str, str]) -> list[str]:

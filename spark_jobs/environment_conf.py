@@ -1,6 +1,7 @@
 """Spark settings that a driver receives in an environment variable: secrets and session settings.
 
-Every user of the machine can read arguments, and spark-submit logs its settings.
+They are not passed as arguments, because every user of the machine can read arguments, and spark-submit
+logs its settings.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _DEFAULT_REDACTION = "(?i)secret|password|token|access[.]?key"
 
 
 def handed_conf(*, with_jvm: bool) -> dict[str, str]:
-    """The settings for a new session.
+    """The settings in the environment variable DELTAWARD_SPARK_CONF, for a new session.
 
     Args:
         with_jvm: whether the session starts a JVM. Then Spark redacts all of these settings in its UI and in
@@ -41,7 +42,7 @@ def handed_conf(*, with_jvm: bool) -> dict[str, str]:
         )
     if with_jvm and _REDACTION not in conf:
         redaction = _spark_submit_setting(_REDACTION) or _DEFAULT_REDACTION
-        # Spark also shows these settings under Hadoop's names.
+        # Spark also shows these settings without the prefix `spark.hadoop.` or `spark.`.
         names = sorted(name.removeprefix("spark.hadoop.").removeprefix("spark.") for name in conf)
         conf[_REDACTION] = "|".join([redaction, *map(re.escape, names)])
     return conf

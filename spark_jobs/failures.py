@@ -16,7 +16,7 @@ _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FI
 class ViolationToken:
     """A random token that marks the errors of deltaward's `raise_error` expressions.
 
-    Each job has another token, so that data cannot contain it.
+    Each job creates a new random token, so that no row can contain it.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class ViolationToken:
         self._pattern = re.compile(re.escape(self.text) + r"(\d+):")
 
     def mark(self, index: int) -> str:
-        """The prefix that the expression of constraint `index` puts before the row's JSON."""
+        """The prefix of the row's JSON in the error of the constraint with this index."""
         return f"{self.text}{index}:"
 
     def find(self, error: BaseException) -> tuple[int, str] | None:
@@ -64,7 +64,7 @@ def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
         return MissingDataFileError(
             f"Spark could not read a data file while {doing}.",
             cause=summary[:500],
-            fix="Compare the table's files with the log (deltaward describe), or read another version.",
+            fix="List the missing files with `deltaward fsck`, or read a version whose files all exist.",
         )
     return JobFailedError(
         f"Spark failed while {doing}.",

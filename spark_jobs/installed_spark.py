@@ -51,7 +51,7 @@ def check_installed(*, with_jvm: bool) -> Path:
 
 
 def _installed(folder: Path) -> dict[str, str]:
-    """The versions of the distributions that installed the folder. Empty for a Spark installation's copy."""
+    """The version of each distribution that installed `folder`; empty for a Spark installation's copy."""
     versions = {}
     for name in DISTRIBUTIONS:
         try:

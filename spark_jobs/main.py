@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None, *, sinks: Sequence[ProgressSink] = (
         sinks: further sinks for progress events, in addition to standard output.
 
     Returns:
-        0 succeeded, 1 failed, 2 the spec cannot be read, 3 unknown, 130 or 143 cancelled.
+        The exit code: 0 when the job succeeded, 1 when it failed, 2 when the spec cannot be read, 3 when it
+        is unknown whether the commit landed, 130 or 143 when SIGINT or SIGTERM cancelled the job.
     """
     arguments = _parser().parse_args(argv)
     logging.basicConfig(

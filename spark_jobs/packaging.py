@@ -28,10 +28,10 @@ _READY: set[str] = set()
 
 
 def ensure_importable(spark: SparkSession) -> None:
-    """Ensure that the workers of this session can import the packages in this version.
+    """Ensure that the session's Python workers can import deltaward's packages in the driver's version.
 
-    The check runs once per session, as a Spark job with one task. When the workers cannot import them, the
-    packages are shipped as a zip file, for this session only.
+    The check runs once per session, as a Spark job with one task. When the workers cannot import the
+    packages, the packages are shipped as a zip file, for this session only.
     """
     identity = session_identity(spark)
     with _LOCK:
@@ -43,7 +43,7 @@ def ensure_importable(spark: SparkSession) -> None:
 
 
 def package_archive(directory: Path | None = None) -> Path:
-    """The packages' Python files in one zip file, named by a hash of its content.
+    """The path of a zip file with the packages' Python files; its name contains a hash of their content.
 
     Args:
         directory: the directory of the zip file; None for the system's temporary directory.

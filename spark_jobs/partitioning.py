@@ -9,10 +9,11 @@ if TYPE_CHECKING:
 
 
 def one_row_per_partition(frame: DataFrame, count: int, column: str) -> DataFrame:
-    """The frame in `count` partitions, by a column of consecutive integers.
+    """Repartition `count` rows into one partition per row. The column has the integers 0 to `count` - 1.
 
-    The partition is the number itself, not its hash, because two rows in one partition would run one after
-    the other. Spark 4.0 lacks `repartitionById`. There it uses ranges, which cost one more small job.
+    The partition is the number itself, not its hash, because Spark would process two rows in one partition
+    one after the other. Spark 4.0 lacks `repartitionById`, so the function uses ranges with Spark 4.0. They
+    cost one additional small Spark job.
     """
     # Check the class: a DataFrame treats any attribute name as a column.
     if hasattr(type(frame), "repartitionById"):

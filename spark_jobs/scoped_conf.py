@@ -32,7 +32,7 @@ _HELD: dict[tuple[str, str], _Held] = {}
 
 @contextmanager
 def scoped_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Hold `settings` in the session while the block runs.
+    """Set `settings` in the session while the `with` block runs, and then restore the previous values.
 
     Raises:
         ConfigurationError: another job of this session holds a different value at the same time.

@@ -59,7 +59,7 @@ def get_session(
         remote: a Spark Connect URL (`sc://host:port/...`). Each call creates a new Connect session.
         master: a Spark master (`local[2]`, `spark://...`). By default the master of `spark-submit`, or else
             Spark's default.
-        conf: further settings. They override the settings of this function.
+        conf: additional settings, which override those that this function sets.
         app_name: the application's name in the Spark UI.
 
     Raises:

@@ -71,7 +71,8 @@ class SparkExecutor:
         After the results of the wave, the first error is raised as the original DeltaError.
 
         Raises:
-            DeltaError: a task raised it. JobFailedError for another exception, and for a lost worker.
+            DeltaError: a task raised it. It is a JobFailedError when a task raised an exception that is not a
+                DeltaError, or when a worker was lost.
         """
         if not tasks:
             return

@@ -55,7 +55,7 @@ class DeltaTable:
     def forPath(  # noqa: N802 - the name that delta-spark gives it
         cls, spark: SparkSession, uri: str, *, storage_options: Mapping[str, str] | None = None
     ) -> DeltaTable:
-        """The table at a path.
+        """Open the table at a path or URI.
 
         Raises:
             TableNotFoundError: no table exists at the path.
@@ -76,7 +76,7 @@ class DeltaTable:
         )
 
     def toDF(self) -> DataFrame:  # noqa: N802
-        """The rows of the newest version, with the alias if there is one."""
+        """The rows of the newest version as a DataFrame, with the table's alias if it has one."""
         frame = read_snapshot(self._spark, self._snapshot())
         return frame if self._alias is None else frame.alias(self._alias)
 
@@ -86,12 +86,13 @@ class DeltaTable:
         Args:
             source: the rows. Give the DataFrame an alias (`updates.alias("s")`) when source and target have
                 the same column names.
-            condition: the condition for a match: Spark SQL, or a column built from names.
+            condition: the condition for a match: Spark SQL, or a Column that refers to columns by name
+                (`col("s.id") == col("t.id")`, not `frame["id"]`).
         """
         return DeltaMergeBuilder(self, source, condition)
 
     def optimize(self) -> DeltaOptimizeBuilder:
-        """Start a rewrite of files. Readers always see the same rows."""
+        """Start to compact or Z-order the table's files. The table's rows stay the same."""
         return DeltaOptimizeBuilder(self)
 
     def history(self, limit: int | None = None) -> DataFrame:
@@ -118,6 +119,9 @@ class DeltaTable:
 
     def vacuum(self, retentionHours: float | None = None) -> list[str]:  # noqa: N803
         """Delete files that no version within the retention needs.
+
+        Args:
+            retentionHours: removed files older than this are deleted; None uses the table's retention.
 
         Returns:
             The paths of the deleted files, relative to the table.
@@ -161,7 +165,8 @@ class _Draft:
 class DeltaMergeBuilder:
     """A builder for a merge. Each method returns a builder with one more clause; `execute` runs the merge.
 
-    In each of the three lists, the first clause whose condition is true applies to a row.
+    There are three lists of clauses: for matched rows, for source rows without a match, and for target rows
+    without a match. In each list, the first clause whose condition is true applies to a row.
     """
 
     def __init__(
@@ -193,7 +198,7 @@ class DeltaMergeBuilder:
         return self._not_matched(MergeAction.INSERT, condition, values)
 
     def whenNotMatchedInsertAll(self, condition: Sql | None = None) -> DeltaMergeBuilder:  # noqa: N802
-        """Insert source rows without a match, every column by name."""
+        """Insert source rows without a match. Each column gets the source's column of the same name."""
         return self._not_matched(MergeAction.INSERT_ALL, condition)
 
     def whenNotMatchedBySourceUpdate(  # noqa: N802
@@ -229,7 +234,8 @@ class DeltaMergeBuilder:
             The result; `output["metrics"]` has the operation's metrics.
 
         Raises:
-            DeltaError: see `spark_jobs.dml.merge.merge_into`. Then nothing was committed.
+            DeltaError: see `spark_jobs.dml.merge.merge_into`. Nothing was committed, except that the commit
+                may exist after a CommitStateUnknownError.
         """
         draft = self._draft
         clauses = MergeClauses(

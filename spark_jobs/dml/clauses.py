@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     Sql = str | Column
-    """Spark SQL text, or a column built from names (`col("s.id")`), not from another DataFrame's columns."""
+    """Spark SQL text, or a Column that refers to columns by name (`col("s.id")`, not `frame["id"]`)."""
 
 _WORD = re.compile(r"`((?:[^`]|``)+)`|([^\W\d]\w*)")
 # A name matches only from its first character, and an unterminated string matches to the end of the SQL text.
@@ -25,10 +25,10 @@ _STRING = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?$)|\"(?:[^\"\\]|\\.)*(?:\"|\\?$)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeClause:
-    """One `WHEN ... THEN ...`.
+    """One clause of a MERGE: `WHEN ... THEN ...`.
 
     Attributes:
-        action: the action.
+        action: what the clause does with a row, such as `UPDATE` or `INSERT_ALL`.
         condition: the clause applies to rows for which this is true. When it is null or false, the next
             clause is tried.
         values: for `UPDATE` and `INSERT`, a map from target columns to expressions.
@@ -41,7 +41,7 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeClauses:
-    """All clauses. In each list, the first clause whose condition is true applies to a row.
+    """All clauses of a MERGE. In each list, the first clause whose condition is true applies to a row.
 
     Raises:
         ConfigurationError: see `delta_core.jobs.params.merge_clauses.check_clauses`.

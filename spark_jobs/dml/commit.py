@@ -26,7 +26,7 @@ OPERATION = "MERGE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
-    """The changes of the commit and its read set.
+    """The changes of a MERGE's commit, and the commit's read set.
 
     Attributes:
         removed: files (LIVE_FILE_SCHEMA) that the commit removes.
@@ -52,7 +52,9 @@ def commit_change(
     verified_at_ms: int,
     run: Run,
 ) -> Committed:
-    """Commit, or delete the written files and raise. The files are kept when the commit's state is unknown.
+    """Commit the change, or delete the written files and raise.
+
+    The written files are kept when it is unknown whether the commit landed.
 
     Raises:
         ConcurrentModificationError: another writer changed the files or rows that were read.
@@ -91,5 +93,5 @@ def _rows_of(snapshot: Snapshot, add: AddFile) -> int:
 
 
 def total_bytes(adds: Iterable[AddFile]) -> int:
-    """The total size of written files."""
+    """The total size of added files in bytes."""
     return sum(add.size_bytes for add in adds)

@@ -49,7 +49,7 @@ class Matches:
     )
 
     def rows(self, section: str, clauses: Sequence[MergeClause], kind: str) -> int:
-        """The number of rows of a section to which an action of this kind applies."""
+        """The number of rows that the clauses of this kind change, in one section of `counts`."""
         found = self.counts[section]
         return sum(found.get(index, 0) for index, c in enumerate(clauses) if c.action.kind == kind)
 
@@ -66,6 +66,8 @@ def find_matches(
     names: Names,
 ) -> Matches:
     """Join the source with the target's key columns. The caller unpersists `pairs`.
+
+    `match_predicate` is true for every target row that can match.
 
     Raises:
         MergeDuplicateMatchError: several source rows match one target row, and the clauses do not allow it.

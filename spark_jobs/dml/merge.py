@@ -104,14 +104,16 @@ def merge_into(
 ) -> JobResult:
     """Merge a DataFrame's rows into the newest version of a table.
 
-    `before_commit` may raise. Then nothing is committed and the written files are deleted.
+    `before_commit` is called right before the commit. When it raises, nothing is committed and the written
+    files are deleted.
 
     Returns:
         A successful result; `output["metrics"]` has the operation's metrics, named as in delta-spark.
 
     Raises:
         MergeDuplicateMatchError: several source rows match one target row, and the clauses do not allow it.
-        SchemaMismatchError, ConstraintViolationError, ConfigurationError: no written file remains.
+        SchemaMismatchError, ConstraintViolationError, ConfigurationError: the source's columns, a row or the
+            request is not valid; no written file remains.
         ConcurrentModificationError: another writer changed the read set; no written file remains.
         CommitStateUnknownError: the written files are kept, because a commit may refer to them.
         JobFailedError: Spark failed.
@@ -182,7 +184,7 @@ def merge_into(
         remove_empty_directories(snapshot.store, staged.prefix)
     progress.emit("commit.after", version=committed.version)
     if committed.already_applied:
-        # The winning commit of the same work has other files, so no version refers to these.
+        # Another run of the same work committed the files that it wrote, so no version refers to these files.
         discard_prefix(snapshot.store, staged.prefix)
         return _result(request, snapshot.version, committed.version, was_applied=True)
     record_commit(snapshot.store.uri, committed.version)
@@ -236,7 +238,8 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
         alias = find_alias(frame, strings, target_alias=target_alias) or f"{names.row}_source"
     if alias.casefold() == target_alias.casefold():
         raise ConfigurationError(
-            f"The table and the source have the same alias {alias!r}.", fix="Give one of them another alias."
+            f"The table and the source have the same alias {alias!r}.",
+            fix="Give the table and the source different aliases.",
         )
     table = snapshot.schema
     evolved = evolved_schema(table, schema, clauses) if request.merge_schema else table

@@ -230,7 +230,7 @@ def _broadcast_if_small(frame: DataFrame, size_bytes: int) -> DataFrame:
 
 
 def _unchanged_column(touched: TargetFiles, name: str, schema: StructType, alias: str) -> Column:
-    """The unchanged value of a column; null when the table did not have the column."""
+    """The unchanged value of a column; null when the merge adds the column to the table."""
     from pyspark.sql import functions as fn
 
     before, after = touched.schema.find(name), schema.find(name)

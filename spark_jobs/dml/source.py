@@ -1,4 +1,4 @@
-"""The source of a MERGE. It is read once, because a second read could return other rows."""
+"""The source of a MERGE. It is read once, because a second read could return different rows."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def fix_source(
     """Read the source once, persist its rows on the executors, and collect its key values.
 
     Every later step reads the persisted rows. The merge fails when an executor is lost with its rows. They
-    are not computed again, because a second read of the source may return other rows.
+    are not computed again, because a second read of the source may return different rows.
 
     Raises:
         ConstraintViolationError: a row violates a check.
@@ -172,7 +172,7 @@ def _named(sides: Sequence[Column]) -> list[Column]:
 
 
 def estimated_bytes(schema: StructType, columns: Sequence[str], rows: int) -> int:
-    """The approximate memory size of a number of rows of some columns."""
+    """The approximate size of `rows` rows of these columns in memory, in bytes."""
     width = 16
     for name in columns:
         found = schema.find(name)
@@ -182,10 +182,10 @@ def estimated_bytes(schema: StructType, columns: Sequence[str], rows: int) -> in
 
 
 def require_deterministic(frame: DataFrame, other: DataFrame, on: Column) -> None:
-    """Refuse a non-deterministic condition.
+    """Check that `on` is a deterministic condition over the columns of the two frames.
 
     Raises:
-        ConfigurationError: Spark refuses the condition, or the condition does not fit the columns.
+        ConfigurationError: Spark refuses the condition.
     """
     from pyspark.errors import PySparkException
 
@@ -200,7 +200,7 @@ def require_deterministic(frame: DataFrame, other: DataFrame, on: Column) -> Non
 
 
 def as_column(value: Sql) -> Column:
-    """SQL text or a column as a column."""
+    """SQL text as a Spark column. A column is returned unchanged."""
     from pyspark.sql import functions as fn
 
     return fn.expr(value) if isinstance(value, str) else value

@@ -39,7 +39,7 @@ class TargetFiles:
 
     @classmethod
     def of(cls, snapshot: Snapshot, live: pa.Table) -> TargetFiles:
-        """The files of a scan of `snapshot`."""
+        """The files of the snapshot that are rows of `live`, the result of a scan."""
         files = data_files(
             snapshot.store, live, schema=snapshot.schema, partition_columns=snapshot.partition_columns
         )
@@ -76,7 +76,7 @@ class TargetFiles:
         return self.snapshot.schema
 
     def scan(self, spark: SparkSession, names: Names) -> DataFrame:
-        """The rows with the table's columns, their file (`names.file`) and their position in it.
+        """The rows with the table's columns, their file (`names.file`) and their position in the file.
 
         A row has the same position in every read.
         """

@@ -77,7 +77,7 @@ def _all_columns(
     missing = [field.name for field in table if source.find(field.name) is None]
     if missing and not merge_schema:
         raise SchemaMismatchError(
-            f"The source lacks the columns {', '.join(map(repr, missing))} of the table.",
+            f"The source lacks columns of the table: {', '.join(map(repr, missing))}.",
             cause="A clause with all columns (*) needs every column of the table in the source.",
             fix="Name the columns that the clause sets, or allow different schemas (merge_schema).",
         )
@@ -109,7 +109,7 @@ def _named_columns(clause: MergeClause, table: StructType) -> dict[str, Sql]:
 
 
 class Caster:
-    """Casts values to their column's type. A value that does not fit is an error, never null.
+    """Casts values to the type of the target's column. A value that does not fit is an error, never null.
 
     Attributes:
         checks: one check per cast column. The marks in `raise_error` number them from `first`.
@@ -188,7 +188,11 @@ def by_clause(
     caster: Caster,
     first: int = 0,
 ) -> Column:
-    """A column's value in rows that a clause applies to; `otherwise` in all other rows and columns."""
+    """The value of the column `field` after the merge.
+
+    It is the value that the row's clause assigns to the column, or `otherwise` when the clause assigns none.
+    `action` is the index of the row's clause, where the first of `clauses` has the index `first`.
+    """
     from pyspark.sql import functions as fn
 
     chosen = None

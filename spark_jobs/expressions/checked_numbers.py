@@ -59,7 +59,7 @@ def common_type(left: DataType, right: DataType) -> DataType:
 
 
 def holds_all(kind: DataType, *others: DataType) -> bool:
-    """Whether a common type can represent every value of the other types."""
+    """Whether the type `kind` can represent every value of the types `others`."""
     if not isinstance(kind, DecimalType):
         return True
     whole = max(_whole_and_scale(other)[0] for other in others)
@@ -67,7 +67,7 @@ def holds_all(kind: DataType, *others: DataType) -> bool:
 
 
 def converted(value: Column, kind: DataType, target: DataType) -> Column:
-    """The value cast to a common type. The cast never fails."""
+    """A value of the type `kind`, cast to the common type `target`. The cast never fails."""
     if kind == target:
         return value
     if target == TIMESTAMP:
@@ -97,7 +97,7 @@ def cast(value: Column, kind: DataType, target: DataType) -> Column:
 
 
 def cast_may_fail(kind: DataType, target: DataType) -> bool:
-    """Whether some values of a type cannot be represented in the target type."""
+    """Whether some values of the type `kind` cannot be represented in the type `target`."""
     if kind in (target, VOID) or target in (BOOLEAN, *FLOATING):
         return kind == STRING
     if target in INTEGRAL_RANGES and kind in INTEGRAL_RANGES:
@@ -106,7 +106,7 @@ def cast_may_fail(kind: DataType, target: DataType) -> bool:
 
 
 def arithmetic_may_fail(operator: ArithmeticOperator, kind: DataType) -> bool:
-    """Whether an operation can lack a result. With floating-point numbers only a division can."""
+    """Whether an operation on the type `kind` can lack a result: in floating point only a division can."""
     divides = operator in (ArithmeticOperator.DIVIDE, ArithmeticOperator.MODULO)
     return divides or kind not in FLOATING
 
@@ -257,7 +257,7 @@ def absolute(value: Column, kind: DataType) -> Column:
 
 
 def rounded(value: Column, kind: DataType, digits: int) -> tuple[Column, DataType]:
-    """`round`; null when a result does not fit the type."""
+    """SQL's `round` to `digits` decimal places, and its type. Null when the result does not fit the type."""
     from pyspark.sql import functions as fn
 
     if kind in INTEGRAL_RANGES:
@@ -276,7 +276,7 @@ def rounded(value: Column, kind: DataType, digits: int) -> tuple[Column, DataTyp
 
 
 def whole(name: str, value: Column, kind: DataType) -> tuple[Column, DataType]:
-    """`floor` or `ceil`; null when the result does not fit a long."""
+    """SQL's `floor` or `ceil` (`name`), and its type. Null when the result does not fit a long."""
     from pyspark.sql import functions as fn
 
     run = fn.floor if name == "floor" else fn.ceil

@@ -150,7 +150,7 @@ def not_null_checks(schema: StructType) -> list[Check]:
 def with_checks(
     frame: DataFrame, checks: Sequence[Check], token: ViolationToken, *, show_rows: bool = True
 ) -> DataFrame:
-    """The same rows. Reading them fails at the first row that violates a check.
+    """The rows of `frame`, unchanged. Reading them fails at the first row that violates a check.
 
     The error contains the token, the check's index and the row as JSON. Without `show_rows` the row is an
     empty object, so that no value appears in Spark's logs.
@@ -219,7 +219,7 @@ def _name(constraint: Constraint) -> str:
 def _null_conditions(
     path: str, sql: str, data_type: DataType, *, nullable: bool, depth: int
 ) -> list[tuple[str, str]]:
-    """Pairs of a path and a condition that is true when it is null, for a value and its nested fields."""
+    """(path, SQL condition that is true when the path is null) for a value and its nested fields."""
     conditions = [] if nullable else [(path, f"{sql} IS NULL")]
     item = f"x{depth}"
     if isinstance(data_type, StructType):

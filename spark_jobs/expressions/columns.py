@@ -75,8 +75,9 @@ def with_partition_strings(
 ) -> DataFrame:
     """The rows with partition columns as strings in the log's format.
 
-    The writer reads the values from the directory names after the job. Spark would write a timestamp in the
-    session's time zone and a double in Java's notation there, so the values are converted to strings here.
+    The writer reads the values from the directory names after the job. In directory names, Spark would write
+    a timestamp in the session's time zone and a double in Java's notation. Therefore this function converts
+    the values to strings.
     """
     from pyspark.sql import functions as fn
 

@@ -227,7 +227,10 @@ def _constant(literal: Literal) -> _Value:
 
 
 def _as_decimal(value: _Value, expression: Expression) -> _Value:
-    """An integer constant as a decimal with its number of digits, because digits count next to a decimal."""
+    """An integer constant as a decimal with as many digits as it has. Any other value is unchanged.
+
+    In an operation with a decimal, the digits of both operands determine the type of the result.
+    """
     if (
         isinstance(expression, Literal)
         and isinstance(expression.value, int)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _UTC_NAMES: Final = frozenset(
     {"UTC", "ETC/UTC", "GMT", "ETC/GMT", "Z", "+00:00", "+0", "UTC+00:00", "GMT+00:00"}
 )
-# When one of these has another value, an operator, a cast or a function may return another result.
+# When a session has a different value, an operator, a cast or a function may return a different result.
 _VALUES: Final = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -44,7 +44,7 @@ _VALUES: Final = {
     "spark.sql.legacy.literal.pickMinimumPrecision": "true",
 }
 _TIME_PARSER: Final = "spark.sql.legacy.timeParserPolicy"
-# When one of these is true, the characters have another meaning in SQL text.
+# When a setting is true, its character has a meaning in SQL text that differs from that in delta_core.
 _CHARACTERS: Final = {
     "spark.sql.parser.escapedStringLiterals": "\\",
     "spark.sql.ansi.doubleQuotedIdentifiers": '"',
@@ -58,7 +58,7 @@ class SqlSemantics:
     Attributes:
         is_utc: whether the session converts strings and dates to the same instants as delta_core.
         is_usual: whether operators, casts and functions have the semantics of Spark's default settings.
-        unlike: characters with another meaning in the session's SQL text.
+        unlike: characters that mean something else in the session's SQL text than in delta_core.
     """
 
     is_utc: bool = True

@@ -32,14 +32,14 @@ _LETTERS = {"yyyy": "year", "MM": "month", "dd": "day", "HH": "hour", "mm": "min
 
 
 def instant(micros: int) -> Column:
-    """A constant timestamp."""
+    """A constant timestamp, from microseconds since the epoch."""
     from pyspark.sql import functions as fn
 
     return fn.timestamp_micros(fn.lit(micros).cast("bigint"))
 
 
 def date_of(value: Column, kind: DataType) -> Column:
-    """The date of a date or time."""
+    """The date, in UTC, of a date or time."""
     from pyspark.sql import functions as fn
 
     if kind == DATE:

@@ -55,7 +55,9 @@ def read_delta(
     storage_options: Mapping[str, str] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> DataFrame:
-    """The rows of the source's version, or the rows appended since. `where` is used only to prune files.
+    """The rows of the source's version, or only the rows appended after the version `changes_since`.
+
+    The source's `where` is used only to prune files.
 
     Raises:
         TableChangedError: rows were updated or deleted since `changes_since`.

@@ -249,7 +249,8 @@ def _require_known(found: Any, schema: delta.StructType, *, path: str, only_nest
         elif isinstance(target, delta.MapType):
             raise InvalidJobSpecError(
                 f"The field {path}{field.name} of source.schema is a map, and JSON has only objects.",
-                fix="Declare the object's fields as a struct, or read it as JSON text with the type string.",
+                fix="Declare the field as a struct of the object's fields, or with the type string to get "
+                "the object as JSON text.",
             )
 
 

@@ -50,7 +50,7 @@ def shaped(
 def deduplicated(
     spark: SparkSession, frame: DataFrame, deduplication: Deduplication | None, *, table: Snapshot | None
 ) -> DataFrame:
-    """The rows of `frame` after the deduplication.
+    """The rows of `frame` without the duplicates that `deduplication` removes.
 
     Cost: a shuffle by key, and with `against_table` a scan of the table's key columns.
 

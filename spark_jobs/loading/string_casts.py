@@ -41,7 +41,7 @@ def cast_string(string: Column, target: delta.DataType, *, exact: bool) -> tuple
 
 
 def _is_exact(string: Column, value: Column, target: delta.DataType) -> Column | None:
-    """Whether the type represents the string exactly; None for types whose cast refuses all other strings."""
+    """Whether the type represents the string exactly; None for a type whose cast refuses inexact strings."""
     from pyspark.sql import functions as fn
 
     if isinstance(target, delta.DecimalType):
