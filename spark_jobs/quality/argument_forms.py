@@ -12,7 +12,7 @@ from spark_jobs.quality.suite_values import InapplicableError
 
 
 def has_usual_form(type_name: str, name: str, value: object) -> bool:
-    """Whether the value has the usual form of an expectation's argument, which the library accepts."""
+    """Whether an expectation's argument has its usual form, which Great Expectations accepts unchanged."""
     if name in _BOUND_NAMES and type_name in _ABOUT_COUNTS:
         return _is_integer(value)
     if name in _BOUND_NAMES and type_name in _ABOUT_ANY_VALUES and isinstance(value, datetime.date):
@@ -23,7 +23,7 @@ def has_usual_form(type_name: str, name: str, value: object) -> bool:
 
 
 def are_bounds(low: Any, high: Any) -> bool:
-    """Whether at least one of the checked bounds is given, and both are in order."""
+    """Whether at least one bound is not None, and `low` is at most `high`. Each has its usual form."""
     if low is None or high is None:
         return low is not high
     if isinstance(low, datetime.date) or isinstance(high, datetime.date):

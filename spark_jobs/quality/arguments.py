@@ -39,14 +39,16 @@ class Arguments:
     schema: StructType
 
     def raw(self, key: str) -> Any:
-        """An argument as written; None when it is missing."""
+        """An argument as written in the suite; None when it is missing."""
         return self.spec.kwargs.get(key)
 
     def option(self, key: str) -> Any:
-        """An argument with its default."""
+        """An argument, or its default when it is missing."""
         value = self.options.get(key)
         if isinstance(value, dict):
-            raise InapplicableError(f"The {key} is a runtime parameter, which a suite does not support.")
+            raise InapplicableError(
+                f"The argument `{key}` is a runtime parameter, which suites do not support."
+            )
         return value
 
     def type_of(self, column: str) -> DataType:
@@ -75,7 +77,7 @@ class Arguments:
         ignore_row_if = self.option("ignore_row_if")
         if ignore_row_if not in _IGNORE:
             raise InapplicableError(
-                f"The argument ignore_row_if is {ignore_row_if!r}, which is not one of {', '.join(_IGNORE)}."
+                f"The argument `ignore_row_if` must be one of {', '.join(_IGNORE)}, not {ignore_row_if!r}."
             )
         return self.selection(ignore=_IGNORE[ignore_row_if])
 
@@ -88,24 +90,24 @@ class Arguments:
         values = self.raw("value_set")
         if not isinstance(values, (list, tuple)):
             raise InapplicableError(
-                "The expectation has no value_set."
+                "The argument `value_set` is missing."
                 if values is None
-                else f"The argument value_set is {values!r}."
+                else f"The argument `value_set` must be a list of values, not {values!r}."
             )
         data_type = self.type_of(column)
         return [typed_value(value, data_type) for value in values if value is not None]
 
     def limits(self, data_type: DataType | None = None) -> Limits:
-        """The bounds of an observed value.
+        """The bounds of an observed value, from `min_value` and `max_value`.
 
         Args:
             data_type: the type of the observed value; None for an exact number.
         """
         low, high = (self._limit(self.raw(key), data_type) for key in ("min_value", "max_value"))
         if low is None and high is None:
-            raise InapplicableError("The expectation has neither min_value nor max_value.")
+            raise InapplicableError("The expectation needs the argument `min_value` or `max_value`.")
         if low is not None and high is not None and low > high:
-            raise InapplicableError("The argument min_value is greater than max_value.")
+            raise InapplicableError("The argument `min_value` is greater than `max_value`.")
         return Limits(
             low=low,
             high=high,

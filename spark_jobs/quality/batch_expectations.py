@@ -64,7 +64,7 @@ def _distinct_set(arguments: Arguments, statistic: Statistic) -> StatisticRule:
     members = value_array(arguments.members(arguments.column), data_type)
     if len(members) < len(arguments.members(arguments.column)) and statistic is not Statistic.IN_SET:
         raise InapplicableError(
-            f"The argument value_set has a value that a column of type {data_type} cannot hold."
+            f"The argument `value_set` has a value that a column of type {data_type} cannot hold."
         )
     return StatisticRule(
         selection=arguments.selection(), statistic=statistic, data_type=data_type, members=members.unique()
@@ -116,11 +116,11 @@ def _quantiles(arguments: Arguments) -> CountingRule:
     data_type = arguments.number_column()
     if arguments.option("allow_relative_error"):
         raise InapplicableError(
-            "The argument allow_relative_error requests an estimate, and quantiles are computed exactly."
+            "The argument `allow_relative_error` requests an estimate, but quantiles are always exact."
         )
     ranges = arguments.raw("quantile_ranges")
     if not isinstance(ranges, Mapping):
-        raise InapplicableError(f"The argument quantile_ranges is {ranges!r}.")
+        raise InapplicableError(f"The argument `quantile_ranges` must be an object, not {ranges!r}.")
     expected = []
     for quantile, (low, high) in zip(ranges["quantiles"], ranges["value_ranges"], strict=True):
         share = Fraction(exact_number(quantile))
@@ -169,7 +169,7 @@ def _columns_in_set(arguments: Arguments) -> ConstantRule:
 
 def _names(value: Any) -> Sequence[str] | None:
     if value is not None and not isinstance(value, (list, tuple, set)):
-        raise InapplicableError(f"{value!r} is not a list of columns.")
+        raise InapplicableError(f"The columns must be a list of names, not {value!r}.")
     return None if value is None else list(value)
 
 
@@ -216,9 +216,9 @@ LIBRARY_EXPECTATIONS: Final = frozenset(
         "expect_column_values_to_not_be_outliers",
     }
 )
-"""Statistics that the library computes: always with pandas, for any number of rows."""
+"""Statistics that Great Expectations computes: always with pandas, for any number of rows."""
 
 
 def library_rule(arguments: Arguments) -> LibraryRule:
-    """The rule for the library's statistics and for custom expectations that are registered with it."""
+    """The rule for Great Expectations' statistics and for custom expectations registered with it."""
     return LibraryRule(selection=arguments.selection(ignore=Ignore.NONE))

@@ -43,7 +43,7 @@ def require_no_order(spec: ExpectationSpec) -> None:
     """Refuse an expectation that depends on the order of the rows.
 
     Raises:
-        QualitySuiteError: the expectation is such an expectation.
+        QualitySuiteError: the expectation depends on the order of the rows.
     """
     if spec.type in _REFUSED:
         cause, fix = _REFUSED[spec.type]

@@ -22,7 +22,7 @@ from spark_jobs.writer.staged_files import Positions, StagedFiles
 
 @dataclass(slots=True)
 class _FileResult:
-    """The results of one file, by rule."""
+    """The results of one file, by the index of the rule's expectation in the suite."""
 
     tallies: dict[int, Tally] = field(default_factory=dict)
     unexpected: dict[int, list[Positions]] = field(default_factory=dict)

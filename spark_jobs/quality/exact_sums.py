@@ -66,7 +66,7 @@ def _double_sums(numbers: Array, *, squares: bool) -> tuple[Fraction, Fraction]:
 
 
 def _limbs(numbers: Array, count: int) -> list[Array]:
-    """64-bit integers as limbs, lowest limb first. Only the highest limb is signed."""
+    """64-bit integers as `count` limbs of 16 bits, lowest limb first. Only the highest limb is signed."""
     limbs = []
     for _ in range(count - 1):
         limbs.append(numbers & ((1 << _LIMB) - 1))
@@ -75,7 +75,7 @@ def _limbs(numbers: Array, count: int) -> list[Array]:
 
 
 def _decimal_limbs(values: pa.Array) -> list[Array]:
-    """128-bit decimals as limbs: an unsigned lower half and a signed upper half."""
+    """128-bit decimals as limbs of 16 bits: an unsigned lower half and a signed upper half."""
     halves = np.frombuffer(values.buffers()[1], dtype=np.int64).reshape(-1, 2)
     halves = halves[values.offset : values.offset + len(values)]
     lower = halves[:, 0].astype(np.uint64)

@@ -1,4 +1,4 @@
-"""Great Expectations: imported only for what has no native rule, with its analytics disabled."""
+"""Great Expectations: imported only for expectations without a native rule, with its analytics disabled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IN_A_DATABASE = frozenset(
 
 
 def expectation_class(type_name: str) -> Any:
-    """The library's class of an expectation type.
+    """Great Expectations' class for an expectation type.
 
     Raises:
         QualitySuiteError: the type does not exist, or it needs a database; or Great Expectations is not
@@ -52,7 +52,7 @@ def expectation_class(type_name: str) -> Any:
 
 
 def make_expectation(expectation: Any, kwargs: Mapping[str, Any]) -> Any:
-    """Create an object of one of the library's classes.
+    """Create an object of one of Great Expectations' classes.
 
     Raises:
         ValueError: the arguments are not valid; the message is the library's.
@@ -65,7 +65,7 @@ def make_expectation(expectation: Any, kwargs: Mapping[str, Any]) -> Any:
 
 
 def options_of(made: Any) -> dict[str, Any]:
-    """The arguments of one of the library's objects, with their defaults."""
+    """The arguments of one of Great Expectations' objects, with their defaults."""
     return {name: getattr(made, name) for name in made.__fields__}
 
 
@@ -85,7 +85,7 @@ def is_row_level(expectation: type) -> bool:
 def validate(
     frame: Any, expectations: Mapping[int, Any], *, result_format: Mapping[str, Any]
 ) -> Iterator[tuple[int, Any]]:
-    """Evaluate expectations on a pandas DataFrame; yield (key, the library's result) for each.
+    """Evaluate expectations on a pandas DataFrame; yield (key, its result) for each.
 
     Args:
         frame: the rows.
@@ -98,8 +98,8 @@ def validate(
 
     with _quiet():
         context = gx.get_context(mode="ephemeral")
-        # The library would draw a bar per metric on the driver's standard error. It annotates another class
-        # than the dict that it reads.
+        # The library would draw a bar per metric on the driver's standard error. It annotates a
+        # class, but reads a dict.
         settings: Any = context.variables.config
         settings.progress_bars = {"globally": False, "metric_calculations": False}
         asset = context.data_sources.add_pandas("staged").add_dataframe_asset("rows")
@@ -127,7 +127,7 @@ def exception_text(result: Any) -> str | None:
     entries: Sequence[Any] = [info] if "raised_exception" in info else list(info.values())
     for entry in entries:
         if isinstance(entry, Mapping) and entry.get("raised_exception"):
-            return str(entry.get("exception_message") or "the library gave no reason")
+            return str(entry.get("exception_message") or "Great Expectations gave no reason")
     return None
 
 

@@ -45,14 +45,14 @@ _log = logging.getLogger(__name__)
 QUARANTINE_PATH = "_deltaward/quarantine"
 REPORT_PATH = "_deltaward/quality"
 DRIVER_ROWS: Final = 1_000_000
-"""With the engine `auto`, fewer rows are evaluated in the driver, and more rows in Spark's tasks."""
+"""With the engine `auto`, the driver evaluates a batch of fewer rows, and Spark's tasks a larger batch."""
 
 _MAX_NAMED_FAILURES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateContext:
-    """The load of a batch.
+    """The load whose batch the gate validates.
 
     Attributes:
         store: the loaded table's store.
@@ -187,7 +187,7 @@ class QualityGate:
         """
         if self._has_quarantined and self._quarantine is not None and self._quarantine.tries() != self._tries:
             raise ConcurrentTransactionError(
-                f"Another try of this load has replaced its rows in {self._quarantine.uri}.",
+                f"Another try of this load has replaced its rows in the quarantine {self._quarantine.uri}.",
                 cause=f"The other try ran at the same time, for the batch {self._context.batch!r}. A commit "
                 "now would lose the quarantined rows.",
                 fix="Run the job again. It then finds the other try's work.",
@@ -200,8 +200,8 @@ class QualityGate:
     def retract(self) -> None:
         """Delete the batch's rows from the quarantine, because the batch was not published.
 
-        Best effort: a retry of the load replaces the rows anyway. Does nothing without such rows, or when
-            another try of the load has published the batch.
+        Best effort: a retry of the load replaces the rows anyway. Does nothing when the quarantine has no
+            rows of the batch, or when another try of the load has published the batch.
         """
         if self._quarantine is None or not self._has_quarantined:
             return
@@ -232,7 +232,7 @@ class QualityGate:
             engine.close()
 
     def _is_published(self) -> bool:
-        """Whether another try of the load has committed during this one."""
+        """Whether another try of the load has published the batch during this try."""
         if self._context.txn is None:
             return False
         try:

@@ -1,7 +1,7 @@
-"""The keyword arguments of the expectations that have rules of their own, without Great Expectations.
+"""The keyword arguments of the expectations that deltaward evaluates without Great Expectations.
 
 Importing the library takes longer than most loads. It is imported for the expectations that it evaluates, and
-for arguments in a form that is not listed here: it then refuses or interprets them.
+for arguments in a form that is not listed here: Great Expectations then refuses or interprets the arguments.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Final
 from spark_jobs.quality.argument_forms import are_bounds, has_usual_form
 
 REQUIRED: Final = object()
-"""Stands for the default of an argument that must be given."""
+"""Marks an argument that has no default, so that it must be given."""
 
 
 def native_options(type_name: str, kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The arguments with the defaults of those that are missing.
+    """The arguments, with the default for each missing argument.
 
     Args:
         type_name: a type in `NATIVE_ARGUMENTS`.

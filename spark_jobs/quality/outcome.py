@@ -88,7 +88,7 @@ def outcome_of_statistic(planned: PlannedExpectation, tally: Tally) -> Expectati
 def outcome_of_library(
     planned: PlannedExpectation, result: Any, *, samples: int, rows: Positions | None
 ) -> ExpectationOutcome:
-    """The library's result as an `ExpectationOutcome`."""
+    """Great Expectations' result as an `ExpectationOutcome`."""
     error = exception_text(result)
     values = result.result or {}
     if error is not None:

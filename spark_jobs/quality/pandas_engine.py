@@ -1,7 +1,7 @@
 """Expectations that Great Expectations evaluates with pandas: its statistics and custom expectations.
 
 It is always pandas, for any number of rows, because the library's engines give different results. Only the
-columns of an expectation are in memory. Above a number of rows, the expectation fails with an error.
+columns of an expectation are in memory. With more than `MAX_LIBRARY_ROWS` rows it fails with an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_LIBRARY_ROWS: Final = 10_000_000
-"""The maximum number of rows for the library, because the driver's memory must hold their values."""
+"""The maximum number of rows for Great Expectations, because the driver's memory must hold their values."""
 
 _RESULT_FORMAT = {
     "result_format": "COMPLETE",
@@ -35,7 +35,7 @@ _RESULT_FORMAT = {
 def evaluate_with_library(
     staged: StagedFiles, planned: Mapping[int, PlannedExpectation], *, samples: int
 ) -> dict[int, ExpectationOutcome]:
-    """The outcomes of the expectations that the library evaluates, by their index in the suite."""
+    """The outcomes of the expectations that Great Expectations evaluates, by their index in the suite."""
     outcomes = {}
     for index, item in planned.items():
         if staged.rows > MAX_LIBRARY_ROWS:
@@ -85,7 +85,7 @@ def _too_many(rows: int) -> str:
 
 
 def _positions(result: Any) -> Positions | None:
-    """The positions of the unexpected rows; None when the library does not report them."""
+    """The positions of the unexpected rows; None when Great Expectations does not report them."""
     indexes = (result.result or {}).get("unexpected_index_list")
     if indexes is None:
         return None

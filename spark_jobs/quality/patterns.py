@@ -28,13 +28,13 @@ def checked_regex(pattern: object) -> str:
         InapplicableError: RE2 does not support it.
     """
     if not isinstance(pattern, str):
-        raise InapplicableError(f"{pattern!r} is not a regular expression.")
+        raise InapplicableError(f"A regular expression must be a string, not {pattern!r}.")
     try:
         pc.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as error:
         reason = str(error).split("\n")[0][:200]
         raise InapplicableError(
-            f"The pattern {pattern[:200]!r} is not valid in RE2, the regular expressions of suites: {reason}."
+            f"The pattern {pattern[:200]!r} is not a valid RE2 regular expression: {reason}."
         ) from error
     return pattern
 
@@ -51,17 +51,20 @@ def like_as_regex(pattern: object, escape: object) -> str:
             the escape.
     """
     if not isinstance(pattern, str):
-        raise InapplicableError(f"{pattern!r} is not a LIKE pattern.")
+        raise InapplicableError(f"A LIKE pattern must be a string, not {pattern!r}.")
     escape_character = "\\" if escape is None else escape
     if not isinstance(escape_character, str) or len(escape_character) != 1:
-        raise InapplicableError(f"The argument escape {escape!r} is not a single character.")
+        raise InapplicableError(f"The argument `escape` must be a single character, not {escape!r}.")
     parts = []
     characters = iter(pattern)
     for character in characters:
         if character == escape_character:
             following = next(characters, "")
             if following not in ("%", "_", escape_character):
-                raise InapplicableError(f"The pattern {pattern!r} has an escape before {following!r}.")
+                raise InapplicableError(
+                    f"The pattern {pattern!r} escapes {following!r}, but only %, _ and {escape_character} "
+                    "can be escaped."
+                )
             parts.append(re.escape(following))
         else:
             parts.append(_WILDCARDS.get(character) or re.escape(character))

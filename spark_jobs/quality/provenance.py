@@ -14,7 +14,10 @@ QUALITY_KEY = "quality"
 
 
 def with_quality(properties: CommitProperties, quality: Mapping[str, Any]) -> CommitProperties:
-    """The properties with the gate's metrics in `user_metadata`. Other than JSON there becomes `note`."""
+    """The properties with the gate's metrics in `user_metadata`.
+
+    Existing `user_metadata` that is not a JSON object becomes the entry `note`.
+    """
     document: dict[str, Any] = {}
     if properties.user_metadata:
         try:

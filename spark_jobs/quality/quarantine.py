@@ -2,8 +2,8 @@
 
 **Each row is in exactly one of two tables.** Two tables cannot commit together. So the quarantine's commit
 comes first, and then the publishing commit, which records the load's idempotency key. Until the publishing
-commit lands, the load counts as not done, and a retry *replaces* the batch's rows in the quarantine with its
-own bad rows. When a driver dies:
+commit lands, the load counts as not done, and a retry *replaces* the batch's rows in the quarantine with the
+bad rows of the retry. When a driver dies:
 
 - before the quarantine's commit: nothing is visible; a vacuum deletes the staged files.
 - between the two commits: the bad rows are in the quarantine and no row is published. The retry replaces the
@@ -118,11 +118,11 @@ class Quarantine:
 
     @property
     def uri(self) -> str:
-        """The table's URI."""
+        """The quarantine table's URI."""
         return self._store.uri
 
     def check(self) -> None:
-        """Check that the table, if it exists, can store such rows.
+        """Check that the quarantine table, if it exists, can store rows of the loaded table.
 
         Raises:
             QualitySuiteError: the table has a column of an incompatible type, or the loaded table has a
@@ -156,7 +156,7 @@ class Quarantine:
         return 0 if found is None else found.version + 1
 
     def replace_batch(self, bad: Sequence[BadRows], *, after: int, user_metadata: str | None) -> int | None:
-        """Replace the batch's rows in the table with these rows, in one commit.
+        """Replace the batch's rows in the quarantine table with the rows `bad`, in one commit.
 
         Args:
             bad: the rows; empty to delete the rows of an earlier try.
@@ -167,7 +167,7 @@ class Quarantine:
             The version of the commit; None when there is nothing to do.
 
         Raises:
-            ConcurrentTransactionError: another try of this batch has committed since then.
+            ConcurrentTransactionError: another try of this batch has committed since that call of `tries`.
         """
         count = sum(part.rows.num_rows for part in bad)
         if count == 0 and after == 0:
@@ -233,15 +233,15 @@ class Quarantine:
 
 
 def quarantine_schema(schema: StructType) -> StructType:
-    """The table's columns, all nullable, and the columns of the quarantine.
+    """The quarantine table's columns: those of the loaded table, all nullable, and those of the quarantine.
 
     Raises:
-        QualitySuiteError: the table has a column with a name of the quarantine's columns.
+        QualitySuiteError: the loaded table has a column with a reserved name.
     """
     reserved = [field.name for field in _QUARANTINE_FIELDS if schema.find(field.name) is not None]
     if reserved:
         raise QualitySuiteError(
-            f"The table has a column {reserved[0]!r}, which is a reserved name in the quarantine table.",
+            f"The loaded table has a column {reserved[0]!r}, a reserved name in the quarantine table.",
             fix="Rename the column, or set on_failure to 'fail' or 'warn'.",
         )
     fields = (StructField(name=field.name, data_type=_nullable(field.data_type)) for field in schema)

@@ -81,7 +81,7 @@ class RejectedRows:
         """The rows that pass every check. The other rows are kept for `load`.
 
         The rows are computed once and cached for the later passes, because a non-deterministic source would
-        return other rows in each pass.
+        return different rows in each pass.
 
         Args:
             frame: rows with the table's columns.
@@ -100,7 +100,7 @@ class RejectedRows:
         return marked.where(fn.size(_NAMES) == 0).drop(_NAMES)
 
     def staged(self, rows: int) -> None:
-        """Record the number of staged rows. The other rows are the rejected rows."""
+        """Record the number of staged rows. The rest of the batch's rows are the rejected rows."""
         if self._violating is not None:
             self._add(self._violating, self._total - rows)
 
@@ -110,10 +110,10 @@ class RejectedRows:
         self._add(frame, frame.count())
 
     def load(self) -> list[BadRows]:
-        """The rows, in memory.
+        """The rejected rows, collected into the driver's memory.
 
         Raises:
-            JobFailedError: Spark failed, or returned another number of rows than it counted.
+            JobFailedError: Spark failed, or returned more or fewer rows than it counted.
         """
         return [_collected(frame, count) for frame, count in self._parts]
 
@@ -153,7 +153,7 @@ def _collected(frame: DataFrame, count: int) -> BadRows:
     if table.num_rows != count:
         raise JobFailedError(
             f"Spark counted {count} rows for the quarantine, and then returned {table.num_rows} rows.",
-            cause="The source returns other rows each time it is read.",
+            cause="The source returns different rows each time it is read.",
             fix="Remove non-deterministic expressions from select and deduplicate.",
         )
     names = [tuple(row) for row in table.column(_NAMES).to_pylist()]

@@ -78,7 +78,7 @@ def write_report(store: LogStore, name: str, document: Mapping[str, Any]) -> Rep
 
 
 def uris_of(store: LogStore, name: str) -> ReportUris:
-    """The URIs of the report with a name."""
+    """The URIs of the report files `<name>.json` and `<name>.html` in the store."""
     return ReportUris(json=f"{store.uri}/{name}.json", html=f"{store.uri}/{name}.html")
 
 
@@ -119,7 +119,7 @@ def _entry(outcome: ExpectationOutcome, samples: int) -> dict[str, Any]:
         "unexpectedPercent": plain(outcome.unexpected_percent),
         "observed": plain(outcome.observed) if samples else None,
         "samples": [plain(value) for value in outcome.samples[:samples]],
-        # The library's message may quote a value.
+        # Great Expectations' message may quote a value.
         "error": outcome.error
         if samples or outcome.error is None
         else "the expectation could not be evaluated",

@@ -34,12 +34,14 @@ def row_condition(condition: object, schema: StructType) -> Expression | None:
     if condition is None:
         return None
     if not isinstance(condition, (str, Mapping)):
-        raise InapplicableError(f"The row_condition {condition!r} is neither a string nor an object.")
+        raise InapplicableError(
+            f"The argument `row_condition` must be a string or an object, not {condition!r}."
+        )
     sql = _from_string(condition) if isinstance(condition, str) else _structured(condition, schema)
     try:
         return parse_predicate(sql, schema)
     except ExpressionError as error:
-        raise InapplicableError(f"The row_condition is not a valid predicate: {error}") from error
+        raise InapplicableError(f"The argument `row_condition` is not a valid predicate: {error}") from error
 
 
 def _from_string(condition: str) -> str:
@@ -56,13 +58,15 @@ def _structured(condition: Mapping[str, Any], schema: StructType) -> str:
     if kind in ("and", "or"):
         parts = [_structured(part, schema) for part in condition.get("conditions") or ()]
         if not parts:
-            raise InapplicableError("The row_condition has no conditions.")
+            raise InapplicableError("The argument `row_condition` has an empty list of conditions.")
         return "(" + f" {kind.upper()} ".join(parts) + ")"
     column = condition.get("column")
     name = column.get("name") if isinstance(column, Mapping) else column
     field = schema.find(name) if isinstance(name, str) else None
     if field is None:
-        raise InapplicableError(f"The row_condition names the column {name!r}, which the rows do not have.")
+        raise InapplicableError(
+            f"The argument `row_condition` names the column {name!r}, which the rows do not have."
+        )
     quoted_column = quote_name(field.name)
     if kind == "nullity":
         return f"{quoted_column} IS {'NULL' if condition.get('is_null') else 'NOT NULL'}"
@@ -72,7 +76,7 @@ def _structured(condition: Mapping[str, Any], schema: StructType) -> str:
     if kind == "comparison" and operator in _LISTS and isinstance(parameter, (list, tuple)) and parameter:
         literals = ", ".join(_constant(value, field.data_type) for value in parameter)
         return f"{quoted_column} {_LISTS[operator]} ({literals})"
-    raise InapplicableError(f"The row_condition {dict(condition)!r} is not supported.")
+    raise InapplicableError(f"The argument `row_condition` has an unsupported form: {dict(condition)!r}.")
 
 
 def _constant(value: Any, data_type: DataType) -> str:

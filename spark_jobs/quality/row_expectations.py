@@ -90,12 +90,12 @@ def _lengths(arguments: Arguments, low: Any, high: Any) -> RowRule:
 
 
 def _patterns(arguments: Arguments, key: str, *, match: bool) -> RowRule:
-    """A rule with regular expressions or LIKE patterns, one or a list."""
+    """A rule with the regular expressions or LIKE patterns in the argument `key`: one, or a list."""
     _require_string(arguments.type_of(arguments.column))
     value = arguments.option(key) if arguments.raw(key) is None else arguments.raw(key)
     written = list(value) if isinstance(value, (list, tuple)) else [value]
     if not written:
-        raise InapplicableError(f"{key} is empty.")
+        raise InapplicableError(f"The argument `{key}` is an empty list.")
     if key.startswith("like"):
         patterns = [like_as_regex(pattern, arguments.option("escape")) for pattern in written]
     else:
@@ -137,7 +137,7 @@ def _greater(arguments: Arguments) -> RowRule:
 def _pair_in_set(arguments: Arguments) -> RowRule:
     pairs = arguments.raw("value_pairs_set")
     if not isinstance(pairs, (list, tuple)) or any(len(pair) != 2 for pair in pairs):
-        raise InapplicableError(f"The argument value_pairs_set is {pairs!r}.")
+        raise InapplicableError(f"The argument `value_pairs_set` must be a list of pairs, not {pairs!r}.")
     types = [arguments.type_of(column) for column in arguments.spec.columns]
     sides = [[_one_value(pair[side], types[side]) for pair in pairs] for side in (0, 1)]
     # No row can have a pair with a value that its column's type cannot represent.
@@ -181,7 +181,7 @@ def _several_columns(arguments: Arguments, test: RowTest) -> RowRule:
 
 def _several(arguments: Arguments) -> tuple[str, ...]:
     if not arguments.spec.columns:
-        raise InapplicableError("The argument column_list is empty.")
+        raise InapplicableError("The argument `column_list` is an empty list.")
     return arguments.spec.columns
 
 

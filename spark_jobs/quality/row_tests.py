@@ -128,7 +128,7 @@ class IsListedPair:
 
 @dataclass(frozen=True, slots=True)
 class AddsUp:
-    """The sum of the values is a given number; null when one value is null, as for `+` in SQL.
+    """The sum of the values is `total`; null when one value is null, as for `+` in SQL.
 
     Attributes:
         exact: whether all columns are integers or decimals, which are added exactly. Otherwise the values are

@@ -283,7 +283,10 @@ def _key_function(rule: UniqueRule | CountingRule, schema_json: str) -> BatchFun
 def _rows_with_positions(
     batches: Iterator[pa.RecordBatch], schema_json: str
 ) -> Iterator[tuple[Rows, Positions]]:
-    """Spark's batches cast to the staged files' types, from the session's time zone and wide strings."""
+    """Spark's batches as (rows with the types of the staged files, the rows' positions).
+
+    Spark returns timestamps in the session's time zone, and may return strings as `large_string`.
+    """
     schema = to_arrow(schema_from_json(schema_json))
     for batch in batches:
         names = [name for name in batch.schema.names if name != POSITION]

@@ -62,14 +62,14 @@ def json_schema_check(schema: object) -> StringCheck:
     import jsonschema
 
     if not isinstance(schema, Mapping):
-        raise InapplicableError("The argument json_schema is not an object.")
+        raise InapplicableError("The argument `json_schema` is not an object.")
     external = [target for target in _references(schema) if not target.startswith("#")]
     if external:
-        raise InapplicableError(f"The json_schema refers to another document, {external[0]!r}.")
+        raise InapplicableError(f"The argument `json_schema` refers to another document, {external[0]!r}.")
     try:
         jsonschema.validators.validator_for(schema).check_schema(schema)
     except jsonschema.SchemaError as error:
-        raise InapplicableError(f"The json_schema is not valid: {error.message}.") from error
+        raise InapplicableError(f"The argument `json_schema` is not valid: {error.message}.") from error
     return StringCheck(StringKind.JSON_SCHEMA, json.dumps(schema))
 
 
@@ -90,12 +90,12 @@ def strftime_check(pattern: object) -> StringCheck:
         InapplicableError: a time that is written with the format cannot be parsed with it.
     """
     if not isinstance(pattern, str):
-        raise InapplicableError(f"{pattern!r} is not a format.")
+        raise InapplicableError(f"The format must be a string, not {pattern!r}.")
     try:
         written = datetime.datetime(2024, 5, 1, 12, 30, tzinfo=datetime.UTC).strftime(pattern)
         datetime.datetime.strptime(written, pattern)
     except ValueError as error:
-        raise InapplicableError(f"The format {pattern!r} cannot be parsed: {error}.") from error
+        raise InapplicableError(f"A time in the format {pattern!r} cannot be parsed: {error}.") from error
     return StringCheck(StringKind.STRFTIME, pattern)
 
 
@@ -103,7 +103,7 @@ def _require(package: str) -> None:
     if importlib.util.find_spec(package) is None:
         raise QualitySuiteError(
             f"The package {package} is not installed.",
-            cause="The suite has an expectation that needs it.",
+            cause="An expectation of the suite needs the package.",
             fix="Install deltaward[quality] where the job runs.",
         )
 

@@ -36,7 +36,7 @@ class PlannedExpectation:
     Attributes:
         row_level: whether the expectation is evaluated per row.
         rule: the rule that evaluates the expectation.
-        expectation: the library's object of an expectation that the library evaluates.
+        expectation: the object of Great Expectations; None for an expectation that it does not evaluate.
     """
 
     spec: ExpectationSpec
@@ -68,10 +68,10 @@ def require_evaluated(outcomes: Sequence[ExpectationOutcome], *, shows_values: b
 
     Args:
         outcomes: the outcomes of all expectations.
-        shows_values: whether the error may contain the library's message, which may quote a value.
+        shows_values: whether the error may contain Great Expectations' message, which may quote a value.
 
     Raises:
-        QualitySuiteError: an expectation was not evaluated. The error has its name and the library's reason.
+        QualitySuiteError: an expectation was not evaluated. The error has its name and the reason.
     """
     for outcome in outcomes:
         if outcome.blocks and outcome.error is not None:
@@ -166,6 +166,6 @@ def _with_typed_values(spec: ExpectationSpec, schema: StructType) -> dict[str, A
         raise QualitySuiteError(
             f"The expectation {spec.name} does not fit the rows.",
             cause=str(error)[:500],
-            fix="Write times such as 2024-05-01T12:00:00+00:00 and dates such as 2024-05-01, in quotes.",
+            fix="Write a timestamp such as '2024-05-01T12:00:00+00:00' or a date such as '2024-05-01'.",
         ) from error
     return kwargs

@@ -78,7 +78,9 @@ def typed_value(value: Any, data_type: DataType) -> Any:
             return truth
     if data_type == STRING and isinstance(value, str):
         return value
-    raise InapplicableError(f"The expectation compares a column of the type {data_type} with {value!r}.")
+    raise InapplicableError(
+        f"The expectation cannot compare a column of the type {data_type} with {value!r}."
+    )
 
 
 def exact_number(value: Any) -> Decimal:
@@ -109,11 +111,13 @@ def moment(value: Any, data_type: DataType) -> datetime.date:
             value = datetime.datetime.fromisoformat(value)
         except ValueError as error:
             raise InapplicableError(
-                f"The expectation compares a column of the type {data_type} with {value!r}: {error}. "
-                "Write times such as 2024-05-01T12:00:00+00:00 and dates such as 2024-05-01, in quotes."
+                f"The expectation cannot compare a column of the type {data_type} with {value!r}: {error}. "
+                "Quote timestamps and dates, such as '2024-05-01T12:00:00+00:00' and '2024-05-01'."
             ) from error
     if not isinstance(value, datetime.date):
-        raise InapplicableError(f"The expectation compares a column of the type {data_type} with {value!r}.")
+        raise InapplicableError(
+            f"The expectation cannot compare a column of the type {data_type} with {value!r}."
+        )
     converted = (
         value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
     )
@@ -136,11 +140,11 @@ def _floating(value: Any, data_type: DataType) -> float:
             number = float(exact_number(value))
         except InapplicableError:
             raise InapplicableError(
-                f"The expectation compares a column of the type {data_type} with {value!r}."
+                f"The expectation cannot compare a column of the type {data_type} with {value!r}."
             ) from None
     if math.isnan(number):
         raise InapplicableError(
-            f"The expectation compares a column of the type {data_type} with NaN, which is a missing value."
+            f"The expectation cannot compare a column of the type {data_type} with NaN, a missing value."
         )
     return number + 0.0
 
@@ -188,11 +192,11 @@ def column_bounds(low: Any, high: Any, data_type: DataType, *, strict_low: bool,
             f"The column has the type {data_type}, whose values cannot be compared with bounds."
         )
     if low is None and high is None:
-        raise InapplicableError("The expectation has neither min_value nor max_value.")
+        raise InapplicableError("The expectation needs the argument `min_value` or `max_value`.")
     lower = None if low is None else typed_value(low, data_type)
     upper = None if high is None else typed_value(high, data_type)
     if lower is not None and upper is not None and lower > upper:
-        raise InapplicableError("The argument min_value is greater than max_value.")
+        raise InapplicableError("The argument `min_value` is greater than `max_value`.")
     arrow = type_to_arrow(data_type)
     if is_exact(data_type):
         return _exact_bounds(lower, upper, data_type, strict_low=strict_low, strict_high=strict_high)

@@ -32,7 +32,7 @@ _SETS: Final = (Statistic.IN_SET, Statistic.CONTAIN_SET, Statistic.EQUAL_SET)
 
 @dataclass(slots=True)
 class Tally:
-    """Metrics about the selected rows.
+    """The metrics of one rule about its selected rows.
 
     Attributes:
         rows: the number of selected rows.
@@ -59,7 +59,7 @@ class Tally:
     error: str | None = None
 
     def add(self, other: Tally) -> None:
-        """Add the metrics of another part."""
+        """Add the tally `other` of another part of the rows to this tally."""
         self.rows += other.rows
         self.present += other.present
         self.unexpected += other.unexpected
