@@ -41,7 +41,7 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
     if uri.query or "@" in uri.netloc:
         raise ValueError("a delta asset URI has neither user nor query")
     if ".." in uri.path.split("/"):
-        raise ValueError("a delta asset URI names the table's own path, without '..'")
+        raise ValueError("a delta asset URI contains the table's path without '..'")
     path = posixpath.normpath("/" + uri.path.lstrip("/"))
     if path == "/":
         raise ValueError("a delta asset URI names a table, such as delta://local/data/flights")

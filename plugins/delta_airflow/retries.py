@@ -17,7 +17,7 @@ LEASE_DELAY = timedelta(minutes=2)
 
 
 class DeltaRetryPolicy(RetryPolicy):
-    """Decides by an error's own `retryable`: a retryable error is retried, any other fails the task.
+    """Decides by `retryable` of a DeltaError: a retryable error is retried, any other fails the task.
 
     For errors that are not a DeltaError, the task's `retries` decide. The operators raise
     AirflowFailException for permanent errors, for which Airflow does not consult a policy. This policy
@@ -47,5 +47,5 @@ class DeltaRetryPolicy(RetryPolicy):
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> DeltaRetryPolicy:
-        """The policy."""
+        """Create the policy from its serialized form."""
         return cls()

@@ -122,7 +122,7 @@ def _with_table(function: Callable[..., Any], table: DeltaTable | None) -> Calla
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in positional:
         raise ConfigurationError(
-            f"The function {function.__name__} takes no table.",
+            f"The function {function.__name__} takes no table as its first argument.",
             cause="@task.delta_table passes the table as the first positional argument.",
             fix=f"Declare it as {function.__name__}(table, ...).",
         )

@@ -38,7 +38,7 @@ def checked(settings: ConnectionSettings, options_of: _OptionsOf) -> str:
     if settings.python is not None and not os.access(settings.python, os.X_OK):
         raise ConfigurationError(
             "The Python interpreter of the driver does not exist on this machine, or is not executable.",
-            fix="Correct the extra python of the connection.",
+            fix="Correct the connection's extra `python`.",
         )
     if settings.runner is RunnerName.SPARK_SUBMIT:
         if spark_binary(settings) is None:
@@ -66,9 +66,9 @@ def _root_to_list(roots: tuple[str, ...]) -> str | None:
 
 
 def _list(what: str, uri: str, options_of: _OptionsOf) -> None:
-    """List the directory at a URI with one request. A missing local directory is accepted.
+    """List the directory at a URI with one request.
 
-    Other machines may have that local directory.
+    A local directory that is missing on this machine is accepted, because the worker may have it.
 
     Raises:
         ConfigurationError: the directory cannot be listed.

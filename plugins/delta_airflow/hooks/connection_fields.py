@@ -29,8 +29,8 @@ class Refusal:
     """A field of a connection that no storage option can express.
 
     Attributes:
-        settled_by: plain names of options. If the `deltaward` connection sets one of them itself, the field
-            of the other connection is irrelevant.
+        settled_by: plain names of options. If the `deltaward` connection sets one of them, the field is
+            irrelevant.
     """
 
     error: ConfigurationError
@@ -57,7 +57,9 @@ class Translation:
 
 @dataclass(slots=True, kw_only=True)
 class GivenConnection:
-    """One connection. Empty values count as not given. Names may have the old prefix `extra__TYPE__`.
+    """The fields and the extra of one Airflow connection.
+
+    Empty values count as not given. Names in the extra may have the old prefix `extra__TYPE__`.
 
     Attributes:
         fields: login, password, host, schema and port.
@@ -70,7 +72,7 @@ class GivenConnection:
     extra: dict[str, Any] = field(repr=False)
 
     def field_string(self, name: str) -> str | None:
-        """The value of one of the connection's own fields."""
+        """The value of one of `fields`, such as `login`; None when it is empty."""
         value = self.fields.get(name)
         return None if value in (None, "") else str(value).strip() or None
 
@@ -106,7 +108,7 @@ class GivenConnection:
         return flag in _TRUE
 
     def mapping(self, name: str) -> GivenConnection:
-        """Take a JSON object of the extra, possibly given as a string. Its entries are consumed likewise.
+        """Take a JSON object of the extra, possibly given as a string. Its entries are taken in the same way.
 
         Raises:
             ConfigurationError: the value is something else.
@@ -143,10 +145,10 @@ class GivenConnection:
     def unused(
         self, harmless: Iterable[str], *, place: str = "", settled_by: Iterable[str] = ()
     ) -> list[Refusal]:
-        """Refusals of unused fields whose names concern the identity or the address.
+        """The refusals of entries that remain in the extra and whose names suggest an identity or an address.
 
         Args:
-            harmless: names that are known to concern neither.
+            harmless: names that suggest one of these, but concern neither.
             place: the position of these names within the connection, for the message.
             settled_by: see `Refusal`.
         """

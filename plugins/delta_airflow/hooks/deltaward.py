@@ -102,7 +102,7 @@ class DeltawardHook(BaseHook):
         """The storage options for a table or another directory; empty for a local path.
 
         Raises:
-            ConfigurationError: the connection's `storage_conn_id` is for another kind of store.
+            ConfigurationError: the connection's `storage_conn_id` is for a different kind of store.
         """
         require_store_of(self.settings, table_uri)
         return options_for(table_uri, self.settings.storage_options)
@@ -113,7 +113,7 @@ class DeltawardHook(BaseHook):
         Raises:
             ConfigurationError: the path is relative (the worker's current directory has no meaning for a
                 DAG), the table is outside the connection's `allowed_roots`, or its `storage_conn_id` is for
-                another kind of store.
+                a different kind of store than the URI.
             InvalidUriError: no store supports the URI.
         """
         if uri_scheme(uri) is None and not os.path.isabs(uri):
@@ -148,7 +148,7 @@ class DeltawardHook(BaseHook):
         return ConfigurationError(
             f"The connection {self.conn_id} may not be used for {what}.",
             cause="The location is outside the connection's allowed_roots.",
-            fix="Use another connection, or add its root to allowed_roots.",
+            fix="Use a connection that allows the location, or add its root to allowed_roots.",
         )
 
     def get_runner(self, name: RunnerName | None = None, *, directory: RunDirectory) -> Runner:
@@ -219,7 +219,14 @@ class DeltawardHook(BaseHook):
         return read_stored_state(place, storage_options=self.storage_options(place))
 
     def _in_work_dir(self, result_uri: str) -> Path | str:
-        """A path, or a canonical URI, below the `work_dir`."""
+        """Check that `result_uri` is below the `work_dir`.
+
+        Returns:
+            The local path, or the canonical URI if the `work_dir` is a URI.
+
+        Raises:
+            ConfigurationError: the URI is outside the `work_dir`.
+        """
         work_dir = self.settings.work_dir
         if isinstance(work_dir, Path):
             parts = urlsplit(result_uri)

@@ -69,7 +69,7 @@ def chosen_runner(spark: SparkArguments, *, named: RunnerName | None, otherwise:
         if runner is RunnerName.INLINE and spark.given():
             raise ConfigurationError(
                 f"The runner inline does not use Spark, so it cannot use {', '.join(spark.given())}.",
-                fix="Give a spark_conn_id or another runner, or leave these arguments out.",
+                fix="Give a spark_conn_id or a runner with Spark, or leave these arguments out.",
             )
         return runner
     runner = runner_of(spark_connection(spark.spark_conn_id))
@@ -85,7 +85,7 @@ def spark_connection(conn_id: str) -> Connection:
     """The connection with this id, which must be of a Spark type.
 
     Raises:
-        ConfigurationError: the connection does not exist, or is of another type.
+        ConfigurationError: the connection does not exist, or is not of a Spark type.
     """
     try:
         connection = BaseHook.get_connection(conn_id)
@@ -173,7 +173,9 @@ def require_reachable_job(mode: str | None, *, spec: Path | str, secrets: bool) 
     if mode in (None, "", "client"):
         return "client"
     if mode != "cluster":
-        raise ConfigurationError(f"The deploy mode {mode!r} does not exist.", fix="Use client.")
+        raise ConfigurationError(
+            f"The deploy mode {mode!r} does not exist.", fix="Use the deploy mode client."
+        )
     if uri_scheme(str(spec)) in (None, "file"):
         raise ConfigurationError(
             "The deploy mode cluster cannot be used for this job.",

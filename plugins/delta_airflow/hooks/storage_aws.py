@@ -155,7 +155,7 @@ def _role(given: GivenConnection, role: str, of_sts: GivenConnection, translatio
         translation.refusals.append(
             given.refused(
                 name,
-                cause="Deltaward does not apply it when it assumes the role.",
+                cause="Deltaward assumes the role without this setting.",
                 fix="Leave it out, or use a profile that boto3 reads.",
                 settled_by=IDENTITY,
             )
@@ -171,7 +171,7 @@ def _verify(given: GivenConnection, endpoint: str | None, translation: Translati
             given.refused(
                 "verify",
                 cause="Deltaward always verifies certificates.",
-                fix="Set verify to the file with the trusted certificates, or use an endpoint_url with http://.",
+                fix="Set verify to the file with the trusted certificates, or use an http:// endpoint_url.",
                 settled_by={"root_certificate"},
             )
         )
@@ -182,7 +182,7 @@ def _verify(given: GivenConnection, endpoint: str | None, translation: Translati
 def _addresses(
     given: GivenConnection, config: GivenConnection, endpoint: str | None, translation: Translation
 ) -> None:
-    """Refuse the options that make the client derive another address."""
+    """Refuse the options by which a client derives a different address for a bucket."""
     of_s3 = config.mapping("s3")
     for place, settings in (("config_kwargs.", config), ("config_kwargs.s3.", of_s3)):
         for name in _OTHER_ENDPOINTS:
@@ -195,7 +195,7 @@ def _addresses(
 def _no_such_address(given: GivenConnection, name: str) -> Refusal:
     return given.refused(
         name,
-        cause="Deltaward does not derive that address from the bucket's name.",
+        cause="Deltaward does not derive an address from the bucket's name.",
         fix="Leave it out, or set endpoint in storage_options to the complete address. If its host contains "
         "the bucket, also set virtual_hosted_style_request.",
         settled_by={"endpoint"},

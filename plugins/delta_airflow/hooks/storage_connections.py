@@ -112,10 +112,10 @@ _NO_PROVIDER = (
 
 
 def with_storage_of(settings: ConnectionSettings, connection: Connection) -> ConnectionSettings:
-    """The settings, completed with the storage options of another connection.
+    """The settings, completed with the storage options of the connection that `storage_conn_id` names.
 
-    The settings' own options take precedence. The identity is taken as a whole: if the own options contain a
-    credential of the service, no credential of the other connection is used.
+    Options in `settings` take precedence. The identity is taken as a whole: if `settings` contains a
+    credential of the service, no credential of `connection` is used.
 
     Raises:
         ConfigurationError: the connection's type has no store, or a field about the store's address or the
@@ -125,7 +125,7 @@ def with_storage_of(settings: ConnectionSettings, connection: Connection) -> Con
     service = _SERVICES.get(given.conn_type)
     if service is None:
         raise ConfigurationError(
-            f"The connection {given.conn_id} of storage_conn_id is of the type {given.conn_type!r}.",
+            f"The connection {given.conn_id} in storage_conn_id is of the type {given.conn_type!r}.",
             cause=_NO_PROVIDER
             if given.conn_type == "generic"
             else "Connections of this type describe no store.",

@@ -39,7 +39,7 @@ def translate(given: GivenConnection) -> Translation:
         translation.refusals.append(_identity(given, "password", "Requests to WebHDFS use no password."))
     for name in _IDENTITY_FIELDS:
         if given.take(name):
-            translation.refusals.append(_identity(given, name, "Requests do not use it."))
+            translation.refusals.append(_identity(given, name, "Requests to WebHDFS do not use it."))
     verify = given.string("verify")
     if secure and verify is not None and verify.lower() not in ("true", "1"):
         switched_off = verify.lower() in FALSE

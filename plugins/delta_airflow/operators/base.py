@@ -173,7 +173,7 @@ class DeltaTableOperator(SparkOperator):
         if version and name is None:
             raise ConfigurationError(
                 "A work_version is given without a work_name.",
-                cause="Without a name, the work belongs to one task instance and has no other deliveries.",
+                cause="Without a name, the work belongs to one task instance and has only one delivery.",
                 fix="Set work_name.",
             )
         kind, params = self.job_kind(), self.job_params()

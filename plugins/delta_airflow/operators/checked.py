@@ -12,7 +12,7 @@ from delta_core.jobs.json_schema import JsonSchema, check_params
 def checked_params(
     kind: str, params: Mapping[str, Any], *, schema: JsonSchema, parse: Callable[[Mapping[str, Any]], object]
 ) -> Mapping[str, Any]:
-    """The parameters unchanged.
+    """Check the parameters as the driver does, and return them unchanged.
 
     Args:
         schema: the JSON Schema of the kind's parameters.

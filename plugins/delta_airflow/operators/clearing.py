@@ -54,13 +54,16 @@ def differing_retries(*, try_number: int, max_tries: int | None, retries: int | 
     if try_number != FIRST_CLEARING or max_tries is None or max_tries == (retries or 0):
         return None
     return (
-        f"The scheduler has {max_tries} retries for this task and the worker {retries or 0}: a retry may "
-        "count as a clearing, or a clearing as a retry. Set the same `retries` on scheduler and worker."
+        f"The scheduler has retries={max_tries} for this task and the worker has retries={retries or 0}: "
+        "a retry may count as a clearing, or a clearing as a retry. Set the same `retries` on scheduler and "
+        "worker."
     )
 
 
 def reapplies_when_cleared(on_clear: object, kind: str, params: Mapping[str, Any]) -> bool:
-    """Whether a cleared task applies its work again: as `on_clear` states, by default if the work replaces.
+    """Whether a cleared task applies its work again.
+
+    `on_clear` decides. By default, only work that replaces data is applied again.
 
     Raises:
         ConfigurationError: the value of `on_clear` is not valid, or the work cannot be applied again.

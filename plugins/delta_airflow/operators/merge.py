@@ -39,8 +39,8 @@ class DeltaMergeOperator(DeltaTableOperator):
         deduplicate: `keys` and `order_by`. Of the source rows with equal keys, only the first is used. This
             is for events that arrive late, twice or out of order (templated).
         merge_schema: True adds the source's columns that the table lacks (templated).
-        target_alias: another name for `t` (templated).
-        source_alias: another name for `s` (templated).
+        target_alias: the alias of the table; `t` by default (templated).
+        source_alias: the alias of the source; `s` by default (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 

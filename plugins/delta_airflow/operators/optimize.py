@@ -22,7 +22,7 @@ class DeltaOptimizeOperator(PlanningOperator):
 
     Args:
         predicate: a predicate on partition columns; only matching partitions are rewritten (templated).
-        target_size_bytes: size of the new files; None uses the table's own setting (templated).
+        target_size_bytes: size of the rewritten files; None uses the table's setting (templated).
         z_order_by: columns for Z-order, which puts rows with close values into the same files; a list, or a
             template that renders to a list. None or an empty list compacts, or clusters a clustered table
             (templated).

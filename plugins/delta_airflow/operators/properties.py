@@ -12,7 +12,7 @@ from delta_core.errors import ConfigurationError
 
 
 class DeltaPropertiesOperator(PlanningOperator):
-    """Sets table properties and resets others to their defaults. Without a change it makes no commit.
+    """Sets some table properties and resets others to their defaults. Without a change it makes no commit.
 
     Args:
         properties: properties to set, as a mapping. Numbers and booleans are converted to the strings that

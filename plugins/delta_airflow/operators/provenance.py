@@ -73,9 +73,9 @@ def idempotency_key(
 
     Args:
         task: the task instance.
-        table: the table; the same task on another table has another key.
+        table: the table; the same task has a different key for each table.
         name: a name for the work ("flights 2013-01"), which replaces the task instance in the key. The work
-            is then applied once, even if another run (a manual one, a backfill) does the same work.
+            is then applied once, even if a second run (a manual one, a backfill) does the same work.
         version: the number of the delivery of the named work. An earlier delivery is not applied after it.
         reapplies: whether a cleared task applies the work again.
     """

@@ -88,7 +88,10 @@ def bounded_markdown(text: str, *, limit: int = MAX_MARKDOWN_CHARACTERS) -> tupl
 
 
 def _small(part: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The part and False. A large part is reduced to numbers, booleans and short strings, one level deep."""
+    """(the part, whether it was shortened).
+
+    A large part is reduced to its numbers, booleans and short strings, and to those one level deeper.
+    """
     if len(json.dumps(part)) <= MAX_PART_BYTES:
         return dict(part), False
     scalars = _scalars(part)

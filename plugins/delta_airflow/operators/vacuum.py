@@ -15,7 +15,7 @@ class DeltaVacuumOperator(PlanningOperator):
 
     Args:
         retention_hours: files that were removed from the table before this time may be deleted. None uses
-            the table's own setting. A value below the table's protected retention is refused (templated).
+            the table's setting. A value below the table's protected retention is refused (templated).
         dry_run: True only plans. The plan, with size and reason per file, is in the result (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """

@@ -139,15 +139,15 @@ def read_result_file(path: Path) -> JobResult:
     try:
         if path.stat().st_size > MAX_RESULT_BYTES:
             raise JobFailedError(
-                "The result file is too large.", cause=f"It has more than {MAX_RESULT_BYTES} bytes."
+                f"The result file {path} is too large.", cause=f"It has more than {MAX_RESULT_BYTES} bytes."
             )
         return result_from_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise JobFailedError("The job wrote no result.", cause=f"{path} does not exist.") from error
     except DeltaError as error:
-        raise JobFailedError("The job's result cannot be read.", cause=str(error)) from error
+        raise JobFailedError(f"The job's result {path} cannot be read.", cause=str(error)) from error
     except (OSError, ValueError) as error:
-        raise JobFailedError("The job's result cannot be read.", cause=str(error)) from error
+        raise JobFailedError(f"The job's result {path} cannot be read.", cause=str(error)) from error
 
 
 def read_state_file(path: Path) -> RunState:
@@ -159,7 +159,11 @@ def read_state_file(path: Path) -> RunState:
     try:
         return RunState.from_json(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        raise JobFailedError("The run's state cannot be read.", cause=str(error)) from error
+        raise JobFailedError(
+            f"The state {path} of a run cannot be read.",
+            cause=str(error),
+            fix="Check that the worker can read the file. The task's log also shows how the run ended.",
+        ) from error
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -86,7 +86,7 @@ class ProviderSubmitCommand:
         self._spark = spark
         self._merged = _merged(spark, defaults)
         self._defaults = defaults
-        # Another Spark cluster must not receive the token of a Connect server.
+        # A Spark cluster must not receive the token of a Connect server.
         self._settings = replace(settings, connect_token=None)
 
     def build(self, *, spec_path: Path, result_path: Path, spec: JobSpec) -> Command:

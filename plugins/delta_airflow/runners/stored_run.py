@@ -120,7 +120,7 @@ def read_stored_result(result_uri: str, *, storage_options: Mapping[str, str]) -
     try:
         return result_from_json(data.decode())
     except (DeltaError, ValueError) as error:
-        raise JobFailedError("The job's result cannot be read.", cause=str(error)) from error
+        raise JobFailedError(f"The job's result {result_uri} cannot be read.", cause=str(error)) from error
 
 
 def read_stored_state(result_uri: str, *, storage_options: Mapping[str, str]) -> RunState:
@@ -134,7 +134,11 @@ def read_stored_state(result_uri: str, *, storage_options: Mapping[str, str]) ->
     try:
         return RunState.from_json(json.loads(data))
     except ValueError as error:
-        raise JobFailedError("The run's state cannot be read.", cause=str(error)) from error
+        raise JobFailedError(
+            f"The state of the run with the result {result_uri} cannot be read.",
+            cause=str(error),
+            fix="Read the run's result instead. The task's log also shows how the run ended.",
+        ) from error
 
 
 def _read(result_uri: str, name: str, storage_options: Mapping[str, str]) -> bytes:

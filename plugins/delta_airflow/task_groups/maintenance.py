@@ -52,8 +52,8 @@ def delta_maintenance(
 
     One task resolves the policies. A group of tasks is mapped over the tables: plan, compact, cluster,
     verify, checkpoint, vacuum. A last task reports the outcome for each table, and fails if a step has
-    failed. A failing table does not stop the others. Rewritten files are verified before a vacuum can delete
-    the files with which the check compares them. Commits of other writers are not verified.
+    failed. A failing table does not stop the others. Rewritten files are verified before the vacuum, because
+    the check compares them with the files that they replaced. Commits of other writers are not verified.
 
     Call it in a DAG, or within a `TaskGroup` to be able to put the whole before and after other tasks.
 
@@ -200,7 +200,9 @@ def _resolved(
     names = {policy.name for policy in policies}
     chosen = set(as_rendered_strings("tables", selected)) or names
     if unknown := sorted(chosen - names):
-        raise AirflowFailException(f"The policy file {path} does not contain {', '.join(unknown)}.")
+        raise AirflowFailException(
+            f"The policy file {path} does not contain these tables: {', '.join(unknown)}."
+        )
     vacuum_changes = _PREVIEW if as_bool("vacuum_preview", preview) else {}
     return [_maintained(policy, vacuum_changes) for policy in policies if policy.name in chosen]
 

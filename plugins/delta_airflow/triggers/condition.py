@@ -32,7 +32,8 @@ class DeltaConditionTrigger(BaseTrigger):
         super().__init__()  # type: ignore[no-untyped-call]
         if not poll_seconds > 0:
             raise ConfigurationError(
-                "The trigger's arguments are not valid.", fix="Give a number of seconds greater than 0."
+                f"The argument `poll_seconds` of the trigger must be greater than 0, not {poll_seconds}.",
+                fix="Give a number of seconds greater than 0.",
             )
         self.table_uri = table_uri
         self.conn_id = conn_id
@@ -44,7 +45,7 @@ class DeltaConditionTrigger(BaseTrigger):
 
     @abstractmethod
     def condition_arguments(self) -> dict[str, Any]:
-        """The condition's own arguments, under the names that the trigger's constructor takes."""
+        """The arguments of this condition, under the names that the trigger's constructor takes."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (

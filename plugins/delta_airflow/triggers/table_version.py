@@ -24,7 +24,8 @@ class DeltaTableVersionTrigger(DeltaConditionTrigger):
         super().__init__(table_uri=table_uri, conn_id=conn_id, poll_seconds=poll_seconds)
         if minimum_version < 0:
             raise ConfigurationError(
-                "The trigger's arguments are not valid.", fix="Give a version of at least 0."
+                f"The argument `minimum_version` of the trigger must be at least 0, not {minimum_version}.",
+                fix="Give a version of at least 0.",
             )
         self.minimum_version = minimum_version
 
