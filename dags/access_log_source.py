@@ -30,7 +30,7 @@ _NOISE = ["-- log rotated --", '{"eventId": "', "", "GET / HTTP/1.1 200"]
 
 
 def events_of(hour: datetime, *, events: int, seed: int) -> list[dict[str, Any]]:
-    """The events of an hour, and a few late ones of the hour before, which arrive with it."""
+    """The events of an hour, and a few late events of the previous hour."""
     rng = random.Random(f"{seed}/{hour:%Y-%m-%dT%H}")
     generated = []
     for number in range(events):

@@ -66,7 +66,7 @@ def changes(*, seed: int, count: int) -> list[Change]:
 
 
 def micro_batches(happened: list[Change], *, seed: int, count: int) -> list[list[Change]]:
-    """The changes in micro-batches: each at least once, late ones in a batch after their own."""
+    """The changes in micro-batches: each at least once, and late changes in a later batch."""
     rng = random.Random(f"{seed}/delivery")
     batches: list[list[Change]] = [[] for _ in range(count)]
     for number, change in enumerate(happened):

@@ -49,8 +49,8 @@ def apply(params: dict[str, Any], ti: Any = None) -> bool:
         return False
     if missing := planned["predicted"]["files_missing"]:
         raise AirflowFailException(
-            f"{missing} data files of version {planned['output']['target_version']} are missing. Restore a "
-            "later version, restore the files, or give up their rows with "
+            f"Data files of version {planned['output']['target_version']} are missing: {missing}. Restore a "
+            "later version, recover the files, or give up their rows with "
             "`deltaward restore --ignore-missing-files`."
         )
     return True
@@ -121,7 +121,7 @@ def table_rollback() -> None:
         version=PLANNED_VERSION,
         expected_version=PLANNED_FROM,
         approval_task_id="approve",
-        # A cleared run makes a new plan, whose approval is other work.
+        # A cleared run makes a new plan. Restoring by the new plan is different work, with a different name.
         work_name="rollback {{ run_id }} from " + PLANNED_FROM + " to " + PLANNED_VERSION,
         # The plan is for the table as it was. If only this task is cleared, it reports the earlier restore.
         on_clear="keep",

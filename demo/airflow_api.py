@@ -74,7 +74,7 @@ class AirflowApi:
         return self._get(f"/api/v2/dags/{dag_id}/dagRuns/{_quote(run_id)}")
 
     def runs(self, dag_id: str) -> list[Json]:
-        """The newest runs first."""
+        """The DAG's runs, newest first."""
         return self._get(f"/api/v2/dags/{dag_id}/dagRuns?order_by=-id&limit=100")["dag_runs"]
 
     def task_instances(self, dag_id: str, run_id: str) -> list[Json]:

@@ -105,7 +105,7 @@ def base_environment(
 
 
 def service_settings(layout: Layout, *, port: int) -> dict[str, str]:
-    """The further settings of Airflow's services: loopback only, one user with a password."""
+    """The additional settings of Airflow's services: loopback only, one user with a password."""
     base_url = f"http://{LOOPBACK}:{port}"
     return {
         "AIRFLOW__API__HOST": LOOPBACK,

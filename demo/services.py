@@ -28,7 +28,7 @@ _SERVICES: Mapping[str, Sequence[str]] = {
 
 
 def start_spark_connect(layout: Layout, *, environment: Mapping[str, str]) -> tuple[Service, str]:
-    """Start the server; returns it and its URL. It answers once `wait_for_port` has returned."""
+    """Start a Spark Connect server; returns it and its URL. It answers once `wait_for_port` has returned."""
     port = free_port()
     directory = layout.home / "spark"
     directory.mkdir(exist_ok=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Resolves every dependency of pyproject.toml anew into constraints.txt: versions only, no addresses.
+# Resolves every dependency of pyproject.toml again, and writes the versions to constraints.txt, without addresses.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -s /etc/ssl/certs/ca-certificates.crt ] && export SSL_CERT_FILE="${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}"

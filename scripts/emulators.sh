@@ -3,8 +3,8 @@
 #
 # Usage: scripts/emulators.sh NAME... (versitygw, fake-gcs-server, azurite, dynalite, s3rver, minidfs; or all)
 #
-# Does nothing for a server that is there at its pinned version. Go, Node.js, Maven and Java come from the
-# PATH: where one is missing, one sentence names it and the exit code is 3.
+# Does nothing for a server that is installed at its pinned version. Go, Node.js, Maven and Java must be on the
+# PATH. If one is missing, a message names it and the exit code is 3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -62,8 +62,8 @@ npm_install() { # FOLDER NAME@VERSION; no install script of a package runs
   npm install --prefix "$1" --ignore-scripts --no-audit --no-fund --loglevel=error --save-exact "$2"
 }
 
-# The shaded minicluster answers WebHDFS with 404, so the plain one, with the test libraries that it leaves
-# to its user; the jackson-core that it would bring is too old for its own jackson-databind.
+# The shaded minicluster answers WebHDFS with 404. Therefore this installs the plain minicluster and the test
+# libraries that it does not include. Its jackson-core is too old for its jackson-databind.
 maven_install() { # FOLDER VERSION
   mkdir -p "$1/lib"
   {
@@ -91,7 +91,7 @@ DEPENDENCIES
   rm -rf "$1/repository"
 }
 
-install() { # NAME: into a folder of its own, which gets its name once it is complete
+install() { # NAME: into NAME.part, which is renamed to NAME once it is complete
   local name=$1 version folder part
   version=$(version_of "$name")
   folder="$HOME_OF_ALL/$name"
@@ -120,8 +120,8 @@ install() { # NAME: into a folder of its own, which gets its name once it is com
 for name in "${names[@]}"; do
   program_of "$name" >/dev/null || { printf 'deltaward: there is no server %s (%s)\n' "$name" "$KNOWN" >&2; exit 2; }
 done
-# What Go compiles and what npm and Maven wait for go on side by side. Go uses every core by itself, so it builds
-# one server after the other.
+# Go, npm and Maven install at the same time. One build of Go uses every core, so Go builds one server after
+# the other.
 jobs=()
 for program in go npm mvn; do
   (

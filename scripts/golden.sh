@@ -3,7 +3,8 @@
 #
 # Usage: scripts/golden.sh [FOLDER]
 #
-# Without FOLDER it is DELTAWARD_GOLDEN, else the one that was named before, else shared/golden beside the checkout.
+# Without FOLDER it is the folder in DELTAWARD_GOLDEN, or else the folder of the last call, or else shared/golden
+# beside the checkout.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +18,7 @@ for folder in "${1:-${DELTAWARD_GOLDEN:-}}" "$LINK" ../shared/golden; do
     break
   fi
   if [ "$folder" = "${1:-${DELTAWARD_GOLDEN:-}}" ]; then
-    printf 'deltaward: %s has no manifest.json that names tables, so it is no folder of golden tables.\n' "$folder" >&2
+    printf 'deltaward: %s has no manifest.json that names tables, so it is not a folder of golden tables.\n' "$folder" >&2
     exit 2
   fi
 done

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prints a JAVA_HOME with Java 17 or later, installing one when there is none.
+# Prints the JAVA_HOME of a Java 17 or later. Installs Java when the machine has no such Java.
 #
-# In this order: JAVA_HOME, the PATH, .tools/jdk, Debian's package (as root on a Debian-like system), the
-# PyPI package install-jdk (into .tools/jdk); else one sentence says what to do.
+# Tries in this order: JAVA_HOME, the PATH, .tools/jdk, Debian's package (as root on a Debian-like system), the
+# PyPI package install-jdk (into .tools/jdk); otherwise a message explains what to do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prints the folder that holds PostgreSQL's server programs (initdb, postgres), installing them when there are none.
+# Prints the folder with PostgreSQL's server programs (initdb, postgres). Installs them when the machine has none.
 #
-# In this order: POSTGRES_BIN, the PATH, Debian's folders, Debian's package (as root on a Debian-like system);
-# else one sentence says what to do. The package's own cluster is not started.
+# Tries in this order: POSTGRES_BIN, the PATH, Debian's folders, Debian's package (as root on a Debian-like
+# system); otherwise a message explains what to do. The package's own cluster is not started.
 set -euo pipefail
 
 complete() { # FOLDER: whether initdb and postgres are there and run

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Gets ready what the areas of .ci/run share: the archive of Spark's classes, the jars of delta-spark, the
+# Prepares the files that the areas of .ci/run share: the archive of Spark's classes, the jars of delta-spark, the
 # object stores and databases that tests start, and the bytecode of all tests.
 #
 # Usage: scripts/prepare.sh
 #
-# Much of it waits for a registry or uses one core, so all of it goes side by side.
+# Most of these steps wait for a registry or use one core, so all of them run at the same time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# One session fetches the jars before several of them want them. A registry may fail once.
+# One session fetches the jars before several sessions need them. It retries, because a registry may fail once.
 fetch_jars() {
   for _ in 1 2 3; do
     .venv/bin/python -m tests.support.delta_spark_reader && return
@@ -26,7 +26,7 @@ make classes &
 classes=$!
 trap 'kill "$servers" "$jars" "$classes" 2>/dev/null || true' EXIT
 
-# Each worker would compile every test.
+# Compiles the tests once. Otherwise each worker of pytest would compile every test.
 .venv/bin/python -m pytest --collect-only -q -p no:cacheprovider | tail -n 3
 wait "$classes"
 wait "$jars"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes .venv/ with deltaward (editable), all its extras for development and the pinned versions.
 #
-# Needs Python 3.11 or later and a way to PyPI. uv does the work; where it is missing, pip fetches it
-# into .tools/, so that nothing outside this folder changes. On a Debian-like system where we are root,
-# a missing Python, pip or venv is installed from Debian's packages; else one sentence says what to do.
+# Needs Python 3.11 or later and access to PyPI. uv installs the packages. If uv is missing, pip fetches it into
+# .tools/, so that nothing outside this folder changes. As root on a Debian-like system, a missing Python, pip or
+# venv is installed from Debian's packages. Otherwise a message explains what to do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -59,7 +59,7 @@ else
   fi
 fi
 
-# The system's certificates, where there are any, so that a proxy's own authority is trusted as by pip.
+# Use the system's certificates if it has any, so that uv trusts a proxy's authority, as pip does.
 [ -s /etc/ssl/certs/ca-certificates.crt ] && export SSL_CERT_FILE="${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}"
 
 "$uv" venv -q --python "$python" --allow-existing .venv
@@ -68,8 +68,9 @@ install() {
   "$uv" pip install "$@" --python .venv/bin/python --quiet --constraint constraints.txt \
     --build-constraint constraints.txt --compile-bytecode --editable '.[dev]'
 }
-# Every version is pinned, so what uv has kept is what a registry would send. Some registries forbid uv to use it
-# without asking, and then it builds PySpark anew: 1.4 GB of its cache and 25 s for each environment.
+# Every version is pinned, so the packages in uv's cache are those that a registry would send. Some registries
+# forbid uv to use its cache without a request. uv would then build PySpark again, which takes 1.4 GB of the
+# cache and 25 s for each environment.
 install --offline 2>/dev/null || {
   install
   "$uv" cache prune --quiet || true

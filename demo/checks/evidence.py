@@ -59,7 +59,7 @@ class Evidence:
         """The only run with the purpose.
 
         Raises:
-            ValueError: the number of such runs is not one.
+            ValueError: no run or more than one run has the purpose.
         """
         (run,) = self.runs(purpose)
         return run
