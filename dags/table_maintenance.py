@@ -5,8 +5,8 @@ tables complete. Only the maintenance that is due according to the plan runs. Re
 If the policy has clustering columns, rewriting also puts the rows in Z-order. The clustering columns of a
 clustered table take precedence over those of the policy. The rows of rewritten files are compared with those
 of the files that they replace, even while other writers commit to the table. If the policy sets
-`dry_run: false`, vacuum deletes files after the policy's retention. Otherwise it only plans: the files that it
-would delete, with bytes and a reason per file, are in the result of the task `vacuum`.
+`dry_run: false`, vacuum deletes files after the policy's retention. Otherwise it only plans: the files that
+it would delete, with bytes and a reason per file, are in the result of the task `vacuum`.
 
 Environment: DELTAWARD_POLICIES (default: `config/tables.yaml` beside this file), DELTAWARD_TABLES_ROOT, which
 that file uses, DELTAWARD_MAINTENANCE_SCHEDULE (default: daily; empty: no schedule), and the variables of
