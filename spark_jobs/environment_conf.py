@@ -24,7 +24,7 @@ def handed_conf(*, with_jvm: bool) -> dict[str, str]:
 
     Args:
         with_jvm: whether the session starts a JVM. Then Spark redacts all of these settings in its UI and in
-            its event log. A Connect server has its own rules for redaction.
+            its event log. A Connect server redacts by the rules in its configuration.
 
     Raises:
         ConfigurationError: the variable is not a JSON object of strings.

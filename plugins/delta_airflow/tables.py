@@ -27,7 +27,7 @@ def open_table(
         hook: the connection.
         table_uri: absolute path or URI.
         version: the version to open; None opens the newest.
-        allowed_root_uris: the locations outside its own root where files of a shallow clone may be. The
+        allowed_root_uris: the locations outside the table's root where files of a shallow clone may be. The
             connection must allow these, too.
 
     Raises:

@@ -1,1 +1,1 @@
-"""The job kind `load`: load files or another table into a table, validated by a contract."""
+"""The job kind `load`: load files or rows of a table into a table, validated by a contract."""

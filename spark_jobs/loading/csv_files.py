@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 _OPTIONS: Final = {
     "header": "true",
     "mode": "FAILFAST",
-    # Compares each file's header with the columns, so that a file with another order is not misread.
+    # Compares each file's header with the columns, so that a file with a different order is not misread.
     "enforceSchema": "false",
     # A quote inside quotes is doubled; Spark's default is a backslash before it.
     "escape": '"',
-    # Characters after a closing quote are an error, so that a file with another escape is not misread.
+    # Characters after a closing quote are an error, so that a file with a different escape is not misread.
     "unescapedQuoteHandling": "RAISE_ERROR",
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",

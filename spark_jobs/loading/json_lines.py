@@ -1,7 +1,7 @@
 """A strict reader for JSON lines.
 
 Spark's JSON reader silently ignores errors: data after the first value of a line, fields that are not in the
-schema, and values of another type, which become null. Here each line is read as a string and must be exactly
+schema, and values of a wrong type, which become null. Here each line is read as a string and must be exactly
 one JSON object. Every value stays a string until it is cast. A failed cast is an error or, with
 `corrupt_column`, the line is kept in that column.
 """
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 NOT_AN_OBJECT: Final = 1_000_000
 """The error mark of a line that is not a JSON object. Other marks are positions of columns."""
 DIFFERENT_CASE: Final = 1_000_001
-"""The error mark of a line with a field name that other lines write in another case: its value would be
-lost."""
+"""The error mark of a line with a field name that other lines write in a different case, so that the value
+would be lost."""
 
 _INFER_OPTIONS = {
     "primitivesAsString": "true",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PARQUET_OPTIONS = {
-    # Without it Spark uses the columns of one file and silently drops further columns of the others.
+    # Without it, Spark uses the columns of one file and silently drops the additional columns of all others.
     "mergeSchema": "true",
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",

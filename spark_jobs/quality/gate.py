@@ -190,7 +190,7 @@ class QualityGate:
                 f"Another try of this load has replaced its rows in the quarantine {self._quarantine.uri}.",
                 cause=f"The other try ran at the same time, for the batch {self._context.batch!r}. A commit "
                 "now would lose the quarantined rows.",
-                fix="Run the job again. It then finds the other try's work.",
+                fix="Run the job again. It then finds the rows of the other try.",
             )
 
     def with_outcome(self, properties: CommitProperties) -> CommitProperties:

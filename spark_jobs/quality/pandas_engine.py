@@ -63,7 +63,7 @@ def to_frame(table: pa.Table) -> pd.DataFrame:
     Integers and booleans with nulls become objects: pandas would convert them to floats, and its nullable
     types break expectations that compare two columns. Decimals with a fraction become the nearest doubles,
     because the library's bounds are doubles: 1.10 as a decimal is below 1.1 as a double. The cast goes
-    through strings, because Arrow's direct cast gives another double for some decimals, such as 3.30.
+    through strings, because Arrow's direct cast gives a different double for some decimals, such as 3.30.
     """
     columns = []
     for field in table.schema:

@@ -145,8 +145,8 @@ class Quarantine:
             raise QualitySuiteError(
                 f"The quarantine table {self.uri} cannot store rows of the loaded table.",
                 cause=str(error),
-                fix="Name another table in quality.quarantine_uri, or change the column's type in that "
-                "table.",
+                fix="Set quality.quarantine_uri to a new table, or change the column's type in the "
+                "quarantine table.",
             ) from error
 
     def tries(self) -> int:
@@ -177,7 +177,7 @@ class Quarantine:
         committed = write_deltalake(
             self.uri,
             self._to_table(bad),
-            # Rows of an earlier try may have another reason now, so they are replaced.
+            # Rows of an earlier try may have a different reason now, so they are replaced.
             mode="overwrite" if after else "append",
             predicate=_equals(BATCH, self._batch) if after else None,
             schema_mode="merge" if exists else None,
@@ -191,7 +191,7 @@ class Quarantine:
             raise ConcurrentTransactionError(
                 f"Another try of this load has written its rows to the quarantine table {self.uri}.",
                 cause=f"The other try runs at the same time, for the batch {self._batch!r}.",
-                fix="Run the job again. It then finds the other try's work.",
+                fix="Run the job again. It then finds the rows of the other try.",
             )
         return committed.version
 

@@ -32,7 +32,7 @@ class DeltaTableDecoratedOperator(_PythonDecoratedOperator):
         conn_id: connection of type `deltaward`, with the allowed roots and the credentials (templated).
         version: the version to open; None opens the newest (templated).
         required: False calls the function with None if the table does not exist (templated).
-        allowed_root_uris: the locations outside its own root where files of a shallow clone may be; a list,
+        allowed_root_uris: locations outside the table's root where files of a shallow clone may be; a list,
             or a template that renders to a list (templated).
         kwargs: those of Airflow's `@task`.
     """

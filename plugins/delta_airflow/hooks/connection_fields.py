@@ -1,4 +1,4 @@
-"""The fields of another provider's Airflow connection. Each is consumed once, which shows the unused ones."""
+"""The fields of another provider's Airflow connection. Each is taken once, so unused fields remain."""
 
 from __future__ import annotations
 

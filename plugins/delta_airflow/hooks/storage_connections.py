@@ -148,7 +148,7 @@ def require_store_of(settings: ConnectionSettings, uri: str) -> None:
     """Check that a URI belongs to the kind of store of `storage_conn_id`. Local URIs are always allowed.
 
     Raises:
-        ConfigurationError: the URI belongs to another kind of store.
+        ConfigurationError: the URI belongs to a different kind of store.
     """
     scheme = uri_scheme(uri)
     service = _SERVICES.get(settings.storage_type or "")

@@ -16,14 +16,14 @@ _HARMLESS = frozenset(
     | {"client_id", "client_secret", "idp_extra_params", "idp_extra_parameters"}
 )
 """Names that need no translation. The client requests the storage scope itself. The other names only have an
-effect together with a key in Secret Manager or with another issuer, which are refused."""
+effect together with a key in Secret Manager or with an issuer other than Google, which are refused."""
 
 _WAYS = ("keyfile_dict", "key_path", "credential_config_file", "key_secret_name", "is_anonymous")
 
 _REFUSED = {
     "key_secret_name": "The key is in Google's Secret Manager, but storage options hold keys or their paths",
-    "impersonation_chain": "Deltaward uses the key's own account and does not impersonate another one",
-    "idp_issuer_url": "Deltaward does not exchange the tokens of another issuer",
+    "impersonation_chain": "Deltaward uses the key's own account and does not impersonate another account",
+    "idp_issuer_url": "Deltaward does not exchange tokens of an issuer other than Google",
 }
 
 

@@ -19,7 +19,7 @@ class DeltaFsckOperator(DeltaTableOperator):
 
     Args:
         repair: True removes missing files from the table, in one commit (templated).
-        allowed_root_uris: the locations outside its own root where files of a shallow clone may be; a list,
+        allowed_root_uris: locations outside the table's root where files of a shallow clone may be; a list,
             or a template that renders to a list. Files elsewhere are not checked (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """

@@ -10,7 +10,7 @@ from delta_airflow.operators.rendered import as_json_object, as_string
 
 
 class DeltaJobOperator(DeltaTableOperator):
-    """Runs a job of any kind in the job registry, built in or registered by another package.
+    """Runs a job of any kind in the job registry, built in or registered by an installed package.
 
     Args:
         kind: the name of the job kind in the registry (templated).

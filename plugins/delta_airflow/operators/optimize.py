@@ -28,7 +28,7 @@ class DeltaOptimizeOperator(PlanningOperator):
             (templated).
         min_new_fraction: for Z-order and clustering: a partition, or a clustered table, is skipped if less
             than this fraction of its bytes is not in order yet (templated).
-        allowed_root_uris: the locations outside its own root where files of a shallow clone may be; a list,
+        allowed_root_uris: locations outside the table's root where files of a shallow clone may be; a list,
             or a template that renders to a list. Files elsewhere are not rewritten (templated).
         dry_run: True only plans. The plan, with its files and bytes, is in the result (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.

@@ -29,7 +29,7 @@ class DeltaPlanOperator(DeltaTableOperator):
             (templated).
         list_vacuum: True also lists the store for files that a vacuum would delete (templated).
         remember: False reads the whole table, regardless of the last run (templated).
-        allowed_root_uris: the locations outside its own root where files of a shallow clone may be; a list,
+        allowed_root_uris: locations outside the table's root where files of a shallow clone may be; a list,
             or a template that renders to a list. Files elsewhere are ignored (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
@@ -92,7 +92,7 @@ class DeltaPlanOperator(DeltaTableOperator):
     def _last_seen(self, context: Context) -> Mapping[str, Any] | None:
         """The summary that the task's last run stored for this table.
 
-        None if the last run with this map index was for another table.
+        None if the last run with this map index was for a different table.
         """
         instance = context["ti"]
         stored = instance.xcom_pull(

@@ -29,7 +29,7 @@ class DeltaVerifyOperator(DeltaTableOperator):
     Args:
         commits: the versions that upstream tasks committed: numbers, results of these tasks, or templates of
             either. None and the results of skipped tasks are ignored (templated).
-        allowed_root_uris: the locations outside its own root where files of a shallow clone may be; a list,
+        allowed_root_uris: locations outside the table's root where files of a shallow clone may be; a list,
             or a template that renders to a list. Files elsewhere are not read (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """

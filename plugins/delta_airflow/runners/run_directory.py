@@ -119,12 +119,12 @@ class RunDirectory:
         """The result of the job `job_id`.
 
         Raises:
-            JobFailedError: the result is missing, damaged, or belongs to another job.
+            JobFailedError: the result is missing, damaged, or of a different job.
         """
         result = read_result_file(self.result_path)
         if result.job_id != job_id:
             raise JobFailedError(
-                "The result file belongs to another job.",
+                "The result file belongs to a different job.",
                 cause=f"It contains the job id {result.job_id}, not {job_id}.",
             )
         return result

@@ -69,7 +69,7 @@ def delta_maintenance(
         lease: name of the lease that each job holds on its table, so that only one of them works on a table
             at a time; None takes no lease.
         pool: the pool of the tasks that work on tables; None uses that of the DAG's `default_args`.
-        allowed_root_uris: the locations outside their own roots where files of shallow clones may be. Files
+        allowed_root_uris: the locations outside the tables' roots where files of shallow clones may be. Files
             elsewhere are ignored. May be a template of a list.
         rewrite: arguments of the tasks that rewrite files, such as `runner` or Spark arguments.
         arguments: more arguments of every operator, such as `retries`.
