@@ -93,7 +93,11 @@ def _list(what: str, uri: str, options_of: _OptionsOf) -> None:
             f"{what} cannot be listed: {problem}.", cause=error.cause, fix=error.fix
         ) from error
     except OSError as error:
-        raise ConfigurationError(f"{what} cannot be listed.", cause=str(error.strerror)) from error
+        raise ConfigurationError(
+            f"{what} cannot be listed.",
+            cause=str(error.strerror),
+            fix="Give the worker's user access to the directory, or correct its path.",
+        ) from error
 
 
 def _impatient(uri: str, options: Mapping[str, str]) -> dict[str, str]:
@@ -119,7 +123,9 @@ def _check_work_dir(work_dir: Path | str, options_of: _OptionsOf) -> None:
             return
     except OSError as error:
         raise ConfigurationError(
-            f"The worker cannot write to the work_dir {work_dir}.", cause=str(error.strerror)
+            f"The worker cannot write to the work_dir {work_dir}.",
+            cause=str(error.strerror),
+            fix="Give the worker's user write access to the directory, or set work_dir to another directory.",
         ) from error
 
 

@@ -151,7 +151,11 @@ class ProcessRunner:
                 start_new_session=True,
             )
         except OSError as error:
-            raise JobFailedError("The driver cannot be started.", cause=str(error)) from error
+            raise JobFailedError(
+                "The driver cannot be started.",
+                cause=str(error),
+                fix="Free memory or processes on the worker, or shorten the arguments, as the cause suggests.",
+            ) from error
 
     def _follow(self, spec: JobSpec, *, tail: deque[str], on_event: EventCallback) -> bool:
         """Stream the output until the driver ends. False if the deadline passes first."""
@@ -240,7 +244,9 @@ def _without_result(spec: JobSpec, *, code: int, cause: str) -> DeltaError:
     if code == EXIT_BAD_SPEC:
         return InvalidJobSpecError(f"The driver refused {title}.", cause=cause)
     if code == EXIT_SUCCESS:
-        return JobFailedError(f"The driver of {title} ended without a result.", cause=cause)
+        return JobFailedError(
+            f"The driver of {title} ended without a result.", cause=cause, fix="Read the log of the task."
+        )
     return DriverLostError(f"The driver of {title} was lost.", cause=cause)
 
 

@@ -143,7 +143,9 @@ def read_result_file(path: Path) -> JobResult:
             )
         return result_from_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise JobFailedError("The job wrote no result.", cause=f"{path} does not exist.") from error
+        raise JobFailedError(
+            "The job wrote no result.", cause=f"{path} does not exist.", fix="Read the log of the task."
+        ) from error
     except DeltaError as error:
         raise JobFailedError(f"The job's result {path} cannot be read.", cause=str(error)) from error
     except (OSError, ValueError) as error:

@@ -250,7 +250,9 @@ def _refusals_of_the_provider() -> Iterator[None]:
         ) from error
     except (AirflowException, ValueError, RuntimeError) as error:
         raise ConfigurationError(
-            "The Spark provider refuses the arguments or the connection.", cause=str(error)
+            "The Spark provider refuses the arguments or the connection.",
+            cause=str(error),
+            fix="Correct the argument, or the field of the connection, that the cause names.",
         ) from error
 
 
@@ -260,7 +262,9 @@ def _merged(spark: SparkArguments, defaults: SparkDefaults) -> SparkArguments:
         given = parse_spark_arguments(defaults.arguments)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"The extra of the connection {spark.spark_conn_id} cannot be used.", cause=str(error)
+            f"The extra of the connection {spark.spark_conn_id} cannot be used.",
+            cause=str(error),
+            fix="Correct the value that the cause names.",
         ) from error
     missing = {name: getattr(given, name) for name in given.given() if name not in spark.given()}
     return replace(spark, **missing, spark_conf={**defaults.conf, **spark.spark_conf})

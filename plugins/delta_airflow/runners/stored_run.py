@@ -154,5 +154,7 @@ def _read(result_uri: str, name: str, storage_options: Mapping[str, str]) -> byt
         return store.read(name)
     except ObjectNotFoundError as error:
         raise JobFailedError(
-            f"The run has no {name}.", cause=f"{directory} does not contain the file."
+            f"The run has no {name}.",
+            cause=f"{directory} does not contain the file.",
+            fix="Pass the result_uri of a run that has ended.",
         ) from error
