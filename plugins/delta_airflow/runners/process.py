@@ -154,7 +154,7 @@ class ProcessRunner:
             raise JobFailedError(
                 "The driver cannot be started.",
                 cause=str(error),
-                fix="Free memory or processes on the worker, or shorten the arguments, as the cause suggests.",
+                fix="Free memory or processes on the worker, or shorten the arguments; see the cause.",
             ) from error
 
     def _follow(self, spec: JobSpec, *, tail: deque[str], on_event: EventCallback) -> bool:
