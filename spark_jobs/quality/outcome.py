@@ -28,7 +28,7 @@ class ExpectationOutcome:
         observed: the observed value of an expectation about the whole batch.
         samples: some unexpected values.
         rows: positions of the rows that do not meet the expectation, in the order of the staged files; None
-            when they are not known, or when there are more than the limit.
+            when they are not known, or when the expectations fail for more than `MAX_COLLECTED_ROWS` rows.
         error: the reason why the expectation could not be evaluated.
     """
 

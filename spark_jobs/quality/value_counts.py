@@ -71,7 +71,7 @@ class CountedValues(Protocol):
         ...
 
     def at(self, ranks: Sequence[int]) -> list[Any]:
-        """The values at ascending ranks (from 0) of all values in ascending order."""
+        """The values at these ranks, which are ascending. Rank 0 is the smallest of all `total` values."""
         ...
 
 

@@ -101,7 +101,11 @@ def decide(
     if params.on_failure is OnFailure.FAIL:
         return verdict(GateOutcome.FAILED, "on_failure is 'fail'")
     if rejected_rows > MAX_COLLECTED_ROWS:
-        return verdict(GateOutcome.FAILED, "more rows violate the contract than the quarantine accepts")
+        return verdict(
+            GateOutcome.FAILED,
+            f"{rejected_rows} rows violate the contract, more than the quarantine accepts "
+            f"({MAX_COLLECTED_ROWS})",
+        )
     not_locatable = [outcome.name for outcome in blocking if outcome.rows is None]
     if not_locatable:
         reason = "has too many bad rows for the quarantine" if uncollected else "is about the whole batch"
