@@ -94,7 +94,7 @@ def conditions(clauses: Sequence[MergeClause]) -> list[str]:
 
 
 def clauses_of(params: MergeParams) -> MergeClauses:
-    """The clauses in a job's parameters."""
+    """The clauses in the parameters of a merge job."""
     return MergeClauses(
         **{
             name: tuple(
@@ -107,7 +107,7 @@ def clauses_of(params: MergeParams) -> MergeClauses:
 
 
 def merge_parameters(on: Sql, clauses: MergeClauses) -> dict[str, Any]:
-    """`commitInfo.operationParameters` with delta-spark's names."""
+    """The merge's `commitInfo.operationParameters`, with delta-spark's names."""
 
     def described(items: Sequence[MergeClause]) -> list[dict[str, str]]:
         return [

@@ -32,7 +32,7 @@ SHOWN_KEYS = 5
 
 @dataclass(slots=True, kw_only=True)
 class Matches:
-    """The result of the first phase.
+    """The result of a merge's first phase: which source rows match which target rows.
 
     Attributes:
         pairs: (source row, file, position, action) of every match, persisted in memory or on disk.

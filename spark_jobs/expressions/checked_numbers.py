@@ -232,7 +232,7 @@ def _whole_and_rest(value: Column, kind: DataType) -> tuple[Column, Column]:
 
 
 def plain_string(value: Column, kind: DecimalType) -> Column:
-    """A decimal as a string with all its digits. Outside of ANSI mode Spark writes some as 0E-10."""
+    """A decimal as a string with all its digits. Outside of ANSI mode Spark casts some to 0E-10."""
     from pyspark.sql import functions as fn
 
     scale = kind.scale

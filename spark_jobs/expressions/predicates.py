@@ -90,7 +90,7 @@ def to_column(expression: Expression, schema: StructType) -> Column:
 
 
 def _checked_value(expression: Expression, schema: StructType) -> _Value:
-    """The value of an expression that raises an error for rows without a result."""
+    """The value of an expression. It raises an error in a row in which the expression has no result."""
     from pyspark.sql import functions as fn
 
     value = _value(expression, schema)
@@ -364,7 +364,7 @@ def _of_one_type(values: Sequence[_Value]) -> tuple[DataType, list[Column]]:
 def _function(
     name: str, values: Sequence[_Value], arguments: tuple[Expression, ...]
 ) -> tuple[Column, DataType]:
-    """A function whose result is null when an argument is null."""
+    """A call of a function whose result is null when an argument is null, and the type of the result."""
     from pyspark.sql import functions as fn
 
     kinds = [value.kind for value in values]

@@ -136,7 +136,7 @@ def format_time(value: Column, kind: DataType, pattern: str) -> Column:
 
 
 def add_days(value: Column, kind: DataType, days: Column) -> Column:
-    """The date that is a number of days later; null when it is out of range."""
+    """The date that is `days` days after a date or time; null when it is out of range."""
     from pyspark.sql import functions as fn
 
     number = fn.unix_date(date_of(value, kind)).cast("bigint") + days.cast("bigint")

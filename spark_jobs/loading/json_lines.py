@@ -210,7 +210,7 @@ def _cast_struct(
 
 
 def found_name(found: Any, name: str) -> str | None:
-    """The field of an inferred schema with a name, compared without case, in the files' spelling."""
+    """The files' spelling of the field `name`, compared without case; None when no file has the field."""
     folded = name.casefold()
     return next((field.name for field in found.fields if field.name.casefold() == folded), None)
 
@@ -255,7 +255,7 @@ def _require_known(found: Any, schema: delta.StructType, *, path: str, only_nest
 
 
 def _different_case_pattern(found: Any) -> str:
-    """A pattern for lines with a key that differs from a field's name, at any depth, only in case.
+    """A regular expression for lines in which a key at any depth differs from a field's name only in case.
 
     Spark treats such keys as one field when it infers the schema, and as two fields when it reads values.
     """

@@ -63,7 +63,7 @@ def read_source(
     exact: bool = True,
     show_rows: bool = True,
 ) -> DataFrame:
-    """The source's rows, with `select` applied.
+    """The source's rows, with `where`, `select` and `group_by` applied.
 
     Args:
         spark: the session.
@@ -155,7 +155,7 @@ def _open_source(
         raise JobError(
             "The source of the load cannot be read.",
             cause=failure.cause or failure.problem,
-            fix=f"Check {', '.join(source.uris[:3])} and the expressions of select.",
+            fix=f"Check {', '.join(source.uris[:3])} and the expressions in where, select and group_by.",
         ) from error
     return frame
 
