@@ -51,7 +51,7 @@ def require_no_order(spec: ExpectationSpec) -> None:
 
 
 def compile_rule(spec: ExpectationSpec, options: Mapping[str, Any], schema: StructType) -> Rule:
-    """The rule of an expectation.
+    """Compile an expectation to the rule that evaluates it.
 
     Args:
         spec: the expectation, with the table's column names.

@@ -17,7 +17,7 @@ EngineRules = Mapping[int, EngineRule]
 
 @dataclass(slots=True)
 class EngineResults:
-    """The results of an engine.
+    """The results of evaluating the rules of a suite.
 
     Attributes:
         tallies: the tally of each rule. For a rule that counts values it has only the error, if any.

@@ -35,7 +35,7 @@ from spark_jobs.writer.staged_files import Positions, StagedFiles
 def evaluate(
     engine: Engine, staged: StagedFiles, planned: Sequence[PlannedExpectation], *, samples: int
 ) -> list[ExpectationOutcome]:
-    """The outcomes in the order of the suite.
+    """Evaluate a suite on the staged files; returns the outcomes in the order of the suite.
 
     Args:
         engine: evaluates rules on the rows of the staged files.
@@ -128,7 +128,7 @@ def _failed_to_locate(outcomes: Mapping[int, ExpectationOutcome]) -> list[int]:
 def _samples(
     staged: StagedFiles, planned: Sequence[PlannedExpectation], sample_positions: Mapping[int, Sequence[int]]
 ) -> dict[int, tuple[Any, ...]]:
-    """The values at the positions, in the columns of each expectation."""
+    """The sample values of each expectation: the values of its columns at its `sample_positions`."""
     positions: Positions = np.unique(
         np.asarray([one for chosen in sample_positions.values() for one in chosen], np.int64)
     )

@@ -105,7 +105,7 @@ class RejectedRows:
             self._add(self._violating, self._total - rows)
 
     def add_mistyped(self, mistyped: MistypedRows, schema: StructType) -> None:
-        """Add rows with mistyped values."""
+        """Add the mistyped rows of the source to the rejected rows."""
         frame = mistyped_rows(mistyped, schema)
         self._add(frame, frame.count())
 
