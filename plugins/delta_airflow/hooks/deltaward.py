@@ -108,7 +108,7 @@ class DeltawardHook(BaseHook):
         return options_for(table_uri, self.settings.storage_options)
 
     def table_uri(self, uri: str) -> str:
-        """The canonical URI of a table that this connection may be used for.
+        """Check that the connection may be used for a table, and return the canonical URI of the table.
 
         Raises:
             ConfigurationError: the path is relative (the worker's current directory has no meaning for a

@@ -76,7 +76,7 @@ class ConnectionSettings:
 
 
 def default_work_dir() -> Path:
-    """`deltaward` in Airflow's home."""
+    """The default `work_dir`: the directory `deltaward` in Airflow's home."""
     return Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser().absolute() / "deltaward"
 
 
@@ -98,7 +98,7 @@ def parse_settings(extra: Mapping[str, Any], *, password: str | None = None) -> 
 
 
 def parse_runner(value: object) -> RunnerName:
-    """A runner's name.
+    """Parse the name of a runner.
 
     Raises:
         ConfigurationError: the runner does not exist.

@@ -37,7 +37,7 @@ _OTHER_ENDPOINTS = ("use_accelerate_endpoint", "use_dualstack_endpoint", "use_fi
 
 
 def translate(given: GivenConnection) -> Translation:
-    """The storage options for S3.
+    """Translate the connection to storage options for S3.
 
     Raises:
         ConfigurationError: a field has the wrong type, or refers to a missing file.

@@ -28,7 +28,7 @@ _REFUSED = {
 
 
 def translate(given: GivenConnection) -> Translation:
-    """The storage options for Google Cloud Storage.
+    """Translate the connection to storage options for Google Cloud Storage.
 
     Raises:
         ConfigurationError: a field has the wrong type.

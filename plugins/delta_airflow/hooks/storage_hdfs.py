@@ -17,7 +17,7 @@ _IDENTITY_FIELDS = ("cookies", "headers", "cert", "key")
 
 
 def translate(given: GivenConnection) -> Translation:
-    """The storage options for HDFS, which is accessed through WebHDFS.
+    """Translate the connection to storage options for HDFS, which is accessed through WebHDFS.
 
     Raises:
         ConfigurationError: a field has the wrong type.

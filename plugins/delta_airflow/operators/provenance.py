@@ -61,7 +61,7 @@ def idempotency_key(
     version: int = 0,
     reapplies: bool = False,
 ) -> IdempotencyKey:
-    """The `txn` application id of a task's work on a table.
+    """The idempotency key of a task's work on a table: a `txn` application id with its version.
 
     The key omits the try number, so that retries and drivers that outlived their task share one key. A
     cleared task has the same key, too, unless it applies its work again. In that case each clearing is a step

@@ -15,7 +15,7 @@ _ABSENT = frozenset({"", "none", "null"})
 
 
 def as_string(name: str, value: object) -> str:
-    """A string that is not empty.
+    """Check that the argument `name` is a string that is not empty, and return it.
 
     Raises:
         ConfigurationError: the value is empty or not a string.
@@ -26,7 +26,7 @@ def as_string(name: str, value: object) -> str:
 
 
 def as_optional_string(name: str, value: object) -> str | None:
-    """A string, or None for None, "" and a rendered None.
+    """Parse the argument `name` as a string, or as None for None, "" and a rendered None.
 
     Raises:
         ConfigurationError: the value is not a string.
@@ -35,7 +35,7 @@ def as_optional_string(name: str, value: object) -> str | None:
 
 
 def as_optional_int(name: str, value: object, *, minimum: int) -> int | None:
-    """A whole number of at least `minimum`, or None.
+    """Parse the argument `name` as a whole number of at least `minimum`, or None.
 
     Raises:
         ConfigurationError: the value is something else.
@@ -52,7 +52,7 @@ def as_optional_int(name: str, value: object, *, minimum: int) -> int | None:
 
 
 def as_optional_float(name: str, value: object, *, minimum: float) -> float | None:
-    """A number of at least `minimum`, or None.
+    """Parse the argument `name` as a number of at least `minimum`, or None.
 
     Raises:
         ConfigurationError: the value is something else.
@@ -70,7 +70,7 @@ def as_optional_float(name: str, value: object, *, minimum: float) -> float | No
 
 
 def as_bool(name: str, value: object) -> bool:
-    """True or False. An unclear value is an error, because `dry_run` is parsed here.
+    """Parse the argument `name` as a boolean. An unclear value is an error, because `dry_run` is parsed here.
 
     Raises:
         ConfigurationError: the value is not a boolean.
@@ -84,7 +84,7 @@ def as_bool(name: str, value: object) -> bool:
 
 
 def as_json_object(name: str, value: object) -> dict[str, Any]:
-    """A mapping of JSON values, given as a mapping or as JSON text.
+    """Parse the argument `name`, a mapping or JSON text, as a mapping of JSON values.
 
     Raises:
         ConfigurationError: the value is not a mapping, or contains values that JSON cannot express.
@@ -100,7 +100,7 @@ def as_json_object(name: str, value: object) -> dict[str, Any]:
 
 
 def as_json_objects(name: str, value: object) -> list[dict[str, Any]]:
-    """A list of mappings of JSON values, given as a list or as JSON text. None gives an empty list.
+    """Parse the argument `name`, a list or JSON text, as mappings of JSON values. None gives an empty list.
 
     Raises:
         ConfigurationError: the value is something else.
@@ -117,7 +117,7 @@ def as_json_objects(name: str, value: object) -> list[dict[str, Any]]:
 
 
 def as_strings(name: str, value: object) -> list[str]:
-    """A list of strings. None gives an empty list.
+    """Check that the argument `name` is a list of strings, and return it. None gives an empty list.
 
     Raises:
         ConfigurationError: the value is something else.
@@ -130,7 +130,7 @@ def as_strings(name: str, value: object) -> list[str]:
 
 
 def as_rendered_strings(name: str, value: object) -> list[str]:
-    """A list of strings, given as a list or as a rendered list. None gives an empty list.
+    """Parse the argument `name`, a list or a rendered list, as strings. None gives an empty list.
 
     Raises:
         ConfigurationError: the value is something else.
@@ -139,7 +139,7 @@ def as_rendered_strings(name: str, value: object) -> list[str]:
 
 
 def as_versions(name: str, value: object) -> list[int]:
-    """Versions of a table in ascending order, without duplicates, from numbers, lists and rendered lists.
+    """Parse numbers, lists and rendered lists as ascending versions of a table, without duplicates.
 
     A job's summary counts as its commits, or as the earlier commit that already applied its work. None and a
     rendered None give no version, so that the result of a skipped task may be among the values.
@@ -162,7 +162,7 @@ def as_versions(name: str, value: object) -> list[int]:
 
 
 def as_string_mapping(name: str, value: object) -> dict[str, str]:
-    """A mapping of strings, given as a mapping or as JSON text. Numbers and booleans become strings.
+    """Parse a mapping or JSON text as a mapping of strings. Numbers and booleans become strings.
 
     Raises:
         ConfigurationError: the value is something else.
@@ -174,7 +174,7 @@ def as_string_mapping(name: str, value: object) -> dict[str, str]:
 
 
 def as_location(name: str, value: object) -> str:
-    """An absolute path or a URI, which identifies the same location on every machine.
+    """Check that a location is an absolute path or a URI, so that it is the same on every machine.
 
     Raises:
         ConfigurationError: the value is something else.
@@ -186,7 +186,7 @@ def as_location(name: str, value: object) -> str:
 
 
 def as_locations(name: str, value: object) -> list[str]:
-    """A list of absolute paths and URIs, given as a list or as a rendered list.
+    """Parse a list or a rendered list as absolute paths and URIs.
 
     Raises:
         ConfigurationError: the value is something else.
