@@ -36,10 +36,10 @@ COMMIT_REBASE_TOTAL = "commit_rebase_total"
 """Times a commit was rebased on another writer's version."""
 
 COMMIT_TOTAL = "commit_total"
-"""Commits that landed."""
+"""Commits that succeeded."""
 
 CHECKPOINT_FAILED_TOTAL = "checkpoint_failed_total"
-"""Checkpoints after a commit that failed. The commit itself is valid."""
+"""Checkpoints that could not be written after a commit. The commit itself is valid."""
 
 
 class Metrics:
@@ -51,7 +51,7 @@ class Metrics:
         renew_lock_in_children(self)
 
     def increment(self, name: str, amount: int = 1) -> None:
-        """Add to a counter, creating it at zero."""
+        """Add `amount` to a counter. A new counter starts at zero."""
         with self._lock:
             self._counts[name] += amount
 
@@ -119,7 +119,7 @@ def configure_logging(*, level: str = "INFO", json_lines: bool = False, stream: 
 
     Args:
         level: a standard level name.
-        json_lines: one JSON object per line instead of string.
+        json_lines: one JSON object per line, instead of `key=value` lines.
         stream: where to; standard error by default.
     """
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)

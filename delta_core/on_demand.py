@@ -14,13 +14,13 @@ def on_demand(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """The `__getattr__`, `__dir__` and `__all__` of a package whose names load on first use.
 
-    The package imports the same names under `TYPE_CHECKING` and calls this in its `else`: a type checker that
-    saw `__getattr__` would take any name for one of the package. A caller reads a name through the package
-    when it needs it (`maintenance.plan_vacuum(...)`); `from package import name` loads it at once.
+    The package imports the same names under `if TYPE_CHECKING:` and calls this function in the `else:`
+    branch. Otherwise a type checker would see `__getattr__` and accept any name as a name of the package. The
+    first use of `package.name` loads the module that defines the name. So does `from package import name`.
 
     Args:
         package: the package's `__name__`.
-        names: the module that defines each public name.
+        names: the module that defines each public name, by name.
     """
 
     def load(name: str) -> Any:

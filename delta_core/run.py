@@ -43,8 +43,8 @@ class Run:
         progress: receives the operation's events.
         observer: is called at each phase of each commit.
         commit: provenance, idempotency key and limits of the commits.
-        allowed_roots: stores outside the table below whose roots absolute paths in the log may lead, as in a
-            shallow clone; see `Scan`. Nothing is written or deleted there.
+        allowed_roots: stores at other locations than the table. Absolute paths in the log may refer to
+            objects below their roots, as in a shallow clone; see `Scan`. Nothing is written or deleted there.
     """
 
     clock: Clock = SYSTEM_CLOCK
@@ -68,7 +68,7 @@ class Run:
         return self.clock.now_ms()
 
     def with_commit(self, properties: CommitProperties) -> Run:
-        """This run with other commit properties."""
+        """A copy of this run with `properties` in place of its commit properties."""
         return replace(self, commit=properties)
 
     def without_key(self) -> Run:

@@ -83,7 +83,7 @@ def parse_line(
         CorruptLogError: not a JSON object, several actions, a duplicate key, or a field of a wrong type.
     """
     if len(line) > MAX_LINE_BYTES:
-        raise _corrupt(path, number, f"The line has {len(line)} bytes, more than {MAX_LINE_BYTES}.")
+        raise _corrupt(path, number, f"The line has {len(line)} bytes, and the limit is {MAX_LINE_BYTES}.")
     try:
         parsed = orjson.loads(line)
     except orjson.JSONDecodeError as error:

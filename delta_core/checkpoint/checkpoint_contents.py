@@ -163,7 +163,7 @@ def read_contents(store: LogStore, files: CheckpointFiles, *, decode_all: bool =
     Args:
         store: the table's store.
         files: the checkpoint's files.
-        decode_all: decode the other columns, too; for a checkpoint of another writer.
+        decode_all: decode all columns, not only a few; for a checkpoint that another writer wrote.
 
     Raises:
         CorruptLogError: the checkpoint cannot be read.
@@ -213,7 +213,8 @@ def _deletion_vectors(rows: pa.StructArray, part: CheckpointPart) -> pa.StructAr
 def latest_version_without(store: LogStore, path: str) -> int | None:
     """The newest version that can be read without the checkpoint at `path`. One listing.
 
-    -1 when the log holds nothing else; None when commits are missing without the checkpoint.
+    -1 when the log holds no commit and no other checkpoint; None when commits are missing without the
+    checkpoint.
     """
     listing = list_log(store)
     others = [item.version for item in listing.checkpoints if path not in item.names]

@@ -50,7 +50,7 @@ def may_delete_log_before(snapshot: Snapshot, listing: LogListing, version: int)
 
     Args:
         snapshot: the newest version of the table.
-        listing: its whole log.
+        listing: the table's whole log.
         version: the version of the checkpoint that stays.
     """
     if version >= protected_before(snapshot):

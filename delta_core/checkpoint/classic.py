@@ -127,7 +127,7 @@ def _existing_checkpoint(snapshot: Snapshot, path: str) -> CheckpointInfo | None
 
 
 def _replaced(snapshot: Snapshot, path: str) -> CheckpointInfo:
-    """The new checkpoint, written over one that cannot be read."""
+    """Write a checkpoint over one that cannot be read, and describe the new one."""
     _require_own_log(snapshot)
     with snapshot.store.open_output(path) as sink:
         written = _write(snapshot, sink)

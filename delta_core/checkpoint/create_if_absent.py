@@ -1,8 +1,8 @@
 """Streamed writes that create an object and never replace one.
 
 A store needs all bytes of an object to create it only if the name is free. So an object of up to
-IN_MEMORY_BYTES is buffer in memory and created in one request. For a larger object the name is checked right
-before the object appears.
+IN_MEMORY_BYTES is buffered in memory and created in one request. For a larger object the name is checked
+right before the object appears.
 """
 
 from __future__ import annotations
@@ -127,7 +127,9 @@ def _put(store: LogStore, path: str, data: bytes) -> None:
         raise
     except StorageError as error:
         raise AmbiguousWriteError(
-            f"The outcome of writing {path!r} is unknown.", cause=str(error), fix="Try again later."
+            f"It is not known whether {path!r} was written.",
+            cause=str(error),
+            fix="Read the object. If it does not exist, write it again.",
         ) from error
 
 

@@ -60,8 +60,8 @@ def cleanup_expired_logs(
     anything is deleted.
 
     Sidecars that no remaining checkpoint refers to are deleted as well, see `sidecar_cleanup`. A log that the
-    table feature `checkpointProtection` protects may be kept, see `protected_log`. The caller decides whether
-    to clean up at all (`delta.enableExpiredLogCleanup`).
+    table feature `checkpointProtection` protects may be kept, see `checkpoint_protection`. The caller decides
+    whether to clean up at all (`delta.enableExpiredLogCleanup`).
 
     Requests: four listings, one request for each pin, reading the checkpoint and its sidecars, and one
     deletion per file. If there are old sidecars: one more listing, and opening every remaining checkpoint. If
@@ -72,8 +72,8 @@ def cleanup_expired_logs(
         snapshot: the newest version of the table.
         clock: the source of the current time; None takes the snapshot's clock.
         dry_run: only list what would be deleted.
-        retention_ms: a retention that replaces the table's. It counts from now, and the table's retention
-            counts from midnight (UTC).
+        retention_ms: a retention in milliseconds, in place of the table's. It counts from now, and the
+            table's retention counts from midnight (UTC).
 
     Raises:
         LeaseFileError: a pin cannot be read; nothing is deleted.

@@ -18,7 +18,7 @@ def replaced_log_error(snapshot: Snapshot) -> StaleCommitError | None:
 def require_checksum_agreement(snapshot: Snapshot) -> None:
     """Refuse a version that contradicts its checksum.
 
-    After a log cleanup its checkpoint would be the only record of the version.
+    After a log cleanup, the version's checkpoint would be the only record of the version.
 
     Raises:
         VerificationError: the version contradicts its checksum; the cause lists the differences.

@@ -80,7 +80,7 @@ def write_v2_checkpoint(
     that name is free and the manifest is Parquet.
 
     Requests: one check of the version's commit before and one after, one listing, two requests for each
-    sidecar, and one write. Reading back takes the footer and a few columns of each file. Then the hint.
+    sidecar, and one write; reading the footer and a few columns of each file; and `_last_checkpoint`.
 
     Args:
         snapshot: the version.

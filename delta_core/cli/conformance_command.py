@@ -26,16 +26,16 @@ _WORDS = {
 
 
 def store_conformance(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where tables would be.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL of the directory for tables.")],
     options: OptionFile = None,
     writers: Annotated[
         int, typer.Option(help="How many processes race and commit.", min=2, max=MOST_WRITERS)
     ] = DEFAULT_WRITERS,
     max_seconds: Annotated[
-        float, typer.Option(help="When to stop, cleaning up included.", min=20)
+        float, typer.Option(help="Time limit in seconds, including the clean-up.", min=20)
     ] = MAX_SECONDS,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report there: .md or .json.")
+        Path | None, typer.Option(metavar="FILE", help="Write the report to this .md or .json file.")
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,

@@ -24,7 +24,7 @@ from delta_core.snapshot.snapshot import Snapshot
 def history(
     table: Uri,
     limit: Annotated[
-        int | None, typer.Option(help="How many commits. All when this is left out.", min=1)
+        int | None, typer.Option(help="Number of commits. All when this is left out.", min=1)
     ] = None,
     options: OptionFile = None,
     as_json: AsJson = False,

@@ -43,7 +43,7 @@ class CleanUp:
 
 @runtime_checkable
 class HasDirectories(Protocol):
-    """A store with directories of their own and temporary files of killed writers."""
+    """A store in which directories exist without objects, and killed writers leave temporary files."""
 
     def unlisted_paths(self) -> list[str]:
         """The paths below the root that are not objects, in an order in which they can be deleted."""
@@ -89,7 +89,7 @@ class Place:
             raise StoreContractError(
                 f"The new prefix {self.uri!r} already contains the object {info.path!r}.",
                 cause="The store lists names that were not written, or another run has the same name.",
-                fix="Run it again. If it happens again, do not rely on the listings of this store.",
+                fix="Run the checks again. If the error repeats, do not rely on the listings of this store.",
             )
 
     def table(self, name: str) -> str:
@@ -97,7 +97,7 @@ class Place:
         return f"{self.uri}/{name}" if name else self.uri
 
     def store(self, name: str, **options: str) -> LogStore:
-        """A store rooted at a directory below the prefix, with further options."""
+        """A store whose root is a directory below the prefix; `options` are added to those of the run."""
         storage_options = {**self.options, **options}
         return without_cache(open_store(self.table(name), storage_options=storage_options, clock=self.clock))
 

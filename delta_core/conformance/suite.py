@@ -218,7 +218,7 @@ def _within(call: Callable[[], object], seconds: float, what: str) -> None:
         raise _TimeLimitError(
             f"{what[0].upper()}{what[1:]} did not end within {seconds:.0f} s.",
             cause="The store answers slowly or not at all.",
-            fix="Try again when the store has less load, or increase --max-seconds.",
+            fix="Run the checks again when the store has less load, or increase --max-seconds.",
         )
     for error in raised:
         if isinstance(error, DeltaError):

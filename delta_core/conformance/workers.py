@@ -74,7 +74,7 @@ class WorkerProcess:
         return StorageError(
             f"A process of the run ended with {self._process.returncode}.",
             cause=f"Its error output was: {error_output or 'nothing'}",
-            fix="Run it again with fewer --writers if the machine has little memory.",
+            fix="Run the checks again, with fewer --writers if the machine has little memory.",
         )
 
 

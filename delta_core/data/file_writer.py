@@ -140,7 +140,7 @@ class _OpenFile:
         return bool(self._opened[0].tell() >= target.target_bytes)
 
     def write(self, rows: pa.Table) -> int:
-        """Accept rows from the start of a table; returns how many."""
+        """Accept rows from the start of a table, until the file is full. Returns the number of rows."""
         target = self._target
         room = ROW_GROUP_ROWS - self._buffered_rows
         if target.max_rows is not None:

@@ -42,9 +42,9 @@ class WrittenRows:
 
     Attributes:
         adds: one action per file.
-        high_water_marks: of the identity columns for which numbers were generated. The metadata of the commit
-            must contain them (`identity.with_high_water_marks`). When a winning commit changed the marks, the
-            rows must be written again.
+        high_water_marks: by name, for the identity columns for which numbers were generated. The metadata of
+            the commit must contain them (`identity.with_high_water_marks`). When a winning commit changed the
+            marks, the rows must be written again.
     """
 
     adds: tuple[AddFile, ...]
@@ -86,7 +86,7 @@ class RowPipeline:
 
     @property
     def high_water_marks(self) -> Mapping[str, int]:
-        """The new identity marks after the rows so far; see `WrittenRows`."""
+        """The high-water marks of identity columns after all rows until now; see `WrittenRows`."""
         return self._identity.high_water_marks
 
     def new_rows(self, columns: Columns) -> Columns:

@@ -110,7 +110,7 @@ class StatisticsAccumulator:
 
     @property
     def num_records(self) -> int:
-        """The number of rows so far."""
+        """The number of rows that were added until now."""
         return self._num_records
 
     def update(self, data: pa.Table | pa.RecordBatch) -> None:
@@ -154,7 +154,7 @@ class StatisticsAccumulator:
         self._unbounded.add(leaf.path)
 
     def found(self) -> FileStatistics:
-        """The statistics of all rows so far."""
+        """The statistics of all rows that were added until now."""
         minimums: dict[Path, object] = {}
         maximums: dict[Path, object] = {}
         for leaf in self._leaves:
@@ -176,7 +176,7 @@ class StatisticsAccumulator:
         )
 
     def to_json(self, *, tight_bounds: bool | None = None) -> str:
-        """The statistics of all rows so far as JSON."""
+        """The statistics of all rows that were added until now, as JSON."""
         return self.found().to_json(tight_bounds=tight_bounds)
 
 
@@ -212,7 +212,7 @@ def statistics_from_footer(
 
 
 def statistics_of_leaves(metadata: pq.FileMetaData, leaves: Iterable[StatsLeaf]) -> FileStatistics:
-    """As `statistics_from_footer`, for leaves that are known already, by their paths in the file."""
+    """The statistics of known leaves, from a footer as in `statistics_from_footer`, by paths in the file."""
     minimums: dict[Path, object] = {}
     maximums: dict[Path, object] = {}
     null_counts: dict[Path, int] = {}

@@ -70,10 +70,10 @@ class WritePlan:
     def of(
         cls, protocol: Protocol, metadata: Metadata, *, clustered_by: Iterable[tuple[str, ...]] = ()
     ) -> WritePlan:
-        """What a table demands of each write, from its protocol and metadata.
+        """The plan for writes to a table, from the table's protocol and metadata.
 
         Args:
-            protocol, metadata: those of the table.
+            protocol, metadata: the table's actions.
             clustered_by: physical paths in the clustering domain, for callers that collect statistics.
 
         Raises:

@@ -40,7 +40,7 @@ def row_positions(values: npt.ArrayLike) -> Positions:
         array = np.unique(array)
     least, greatest = int(array[0]), int(array[-1])
     if least < 0 or greatest >= 1 << 63:
-        raise _invalid_positions(f"They range from {least} to {greatest}.")
+        raise _invalid_positions(f"They range from {least} to {greatest}, but only 0 to 2^63 - 1 are valid.")
     return array.astype(np.int64, copy=False)
 
 

@@ -35,14 +35,14 @@ def decode_portable64(data: bytes, *, cardinality: int) -> Positions:
             values.
 
     Raises:
-        MalformedBitmap: the bitmap is truncated, has trailing bytes or values out of order, or has another
-            number of values.
+        MalformedBitmap: the bitmap is truncated, has trailing bytes or values out of order, or its number of
+            values is not `cardinality`.
     """
     reader = _Reader(data)
     buckets = reader.unsigned(8)
     # A bucket takes at least its key, a cookie and a count.
     if buckets > len(data) // 8:
-        raise MalformedBitmap(f"The bitmap claims {buckets} buckets in {len(data)} bytes.")
+        raise MalformedBitmap(f"The bitmap claims {buckets} buckets, more than {len(data)} bytes can hold.")
     parts: list[Positions] = []
     remaining, previous = cardinality, -1
     for _ in range(buckets):
@@ -99,7 +99,7 @@ def _decode_32(reader: _Reader, *, limit: int) -> list[Positions]:
     elif cookie == NO_RUNS:
         count = reader.unsigned(4)
         if count > VALUES_PER_CONTAINER:
-            raise MalformedBitmap(f"The bitmap claims {count} containers in a bucket.")
+            raise MalformedBitmap(f"The bitmap claims {count} containers in one bucket, above the limit.")
         runs = np.zeros(count, dtype=bool)
     else:
         raise MalformedBitmap(f"The bitmap has the unknown cookie {cookie}.")

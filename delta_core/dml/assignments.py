@@ -203,7 +203,8 @@ def _items(given: Updates | None, what: str) -> Iterable[tuple[object, Any]]:
         return ()
     if not isinstance(given, Mapping):
         raise ConfigurationError(
-            f"{what} is a {type(given).__name__}.", fix="Pass a mapping from columns to new values."
+            f"The argument `{what}` cannot be a {type(given).__name__}.",
+            fix="Pass a mapping from columns to new values.",
         )
     return given.items()
 

@@ -55,7 +55,7 @@ class Attempts:
 
     @property
     def is_last(self) -> bool:
-        """Whether no other attempt is allowed."""
+        """Whether the limits allow no attempt after the current one."""
         return self.number + 1 >= self.run.commit.max_attempts or self._left_seconds <= 0
 
     @property

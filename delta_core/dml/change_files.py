@@ -2,7 +2,8 @@
 
 A commit needs them only where its `add` and `remove` actions would describe other changes: where it copies
 the unchanged rows of a file, or where it updates rows. For a commit with change data files, readers ignore
-the other actions ("Reader Requirements for AddCDCFile"). So the files must contain every changed row.
+its `add` and `remove` actions ("Reader Requirements for AddCDCFile"). So the files must contain every changed
+row.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def write_changes(
     *,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[AddCdcFile, ...]:
-    """Write the change data of one commit. After a failure no file is left.
+    """Write the change data of one commit. After a failure, no written file remains.
 
     Raises the errors of the `changes` iterable.
     """
@@ -116,7 +117,7 @@ def write_changes(
 def write_inserts(
     store: LogStore, plan: WritePlan, adds: Iterable[AddFile], *, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[AddCdcFile, ...]:
-    """Write the rows of files that the commit adds as change data. After a failure no file is left.
+    """Write the rows of files that the commit adds as change data. After a failure, no written file remains.
 
     A commit that also changes other rows needs this, because readers ignore its added files. The rows came
     from a stream, so each file is read once. Raises the errors of `Scan.to_batches`.

@@ -327,7 +327,7 @@ def _check_same_files(written_for: MetadataUpdate, change: MetadataUpdate) -> No
         return
     raise MetadataChangedError(
         "Another writer created the table at the same time with another definition.",
-        cause="The rows were written for a table with another column mapping or other generated values.",
+        cause="The column mapping or the generated values of the written rows do not fit that table.",
         fix="Run the write again.",
     )
 
@@ -341,6 +341,6 @@ def _check_layout(adds: Sequence[AddFile], change: MetadataUpdate) -> None:
         raise SchemaMismatchError(
             f"The written files are partitioned by {sorted(misplaced.partition_values)}, "
             f"and the table is partitioned by {sorted(expected)}.",
-            cause=f"The file {misplaced.path!r} was written for another partitioning.",
+            cause=f"The file {misplaced.path!r} was written for a different partitioning.",
             fix="Write the data again with the table's partition columns.",
         )

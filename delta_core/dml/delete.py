@@ -1,7 +1,7 @@
 """DELETE: deletes rows that match a predicate, in one commit.
 
-The rows are deleted by deletion vectors when the table enables them, otherwise by copying the other rows to
-new files. A file without remaining rows is removed (`row_statement`). When rows are copied, a table with a
+The rows are deleted by deletion vectors when the table enables them, otherwise by copying the remaining rows
+to new files. A file without remaining rows is removed (`row_statement`). When rows are copied, a table with a
 change data feed gets change data files, because the `add` and `remove` actions would report the copied rows
 too. A deletion vector, or the removal of a whole file, shows which rows are deleted.
 """

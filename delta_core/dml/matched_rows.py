@@ -1,4 +1,4 @@
-"""Reads the rows of files that match a predicate, and the other rows of these files, to change them.
+"""Reads the rows of data files, split into those that match a predicate and those that do not.
 
 In a table with row tracking the rows have their row ids, so that a writer can copy the ids to another file
 (PROTOCOL.md, "Writer Requirements for Row Tracking").

@@ -434,7 +434,7 @@ def _check_configuration(snapshot: Snapshot, definition: TableDefinition) -> Non
         differing += sorted(set(definition.configuration) - set(request.properties))
     if differing:
         raise ConfigurationError(
-            f"The table exists and has other values for {', '.join(differing)}.",
+            f"The table exists, and its values differ for {', '.join(differing)}.",
             cause="The argument configuration applies only to a table that the write creates.",
             fix="Omit configuration, or set the properties with DeltaTable.alter.set_properties.",
         )

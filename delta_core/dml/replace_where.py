@@ -54,7 +54,9 @@ def plan_replacement(
     plan: WritePlan | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> ReplacementPlan:
-    """Select the files to remove, and copy their rows that do not match. After a failure no file is left.
+    """Select the files to remove, and copy their rows that do not match.
+
+    After a failure, no written file remains.
 
     Args:
         snapshot: the version of the table.

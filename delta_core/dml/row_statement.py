@@ -1,8 +1,8 @@
 """The common part of DELETE and UPDATE: find rows, change files, commit once, return metrics.
 
 When the table enables deletion vectors (`delta.enableDeletionVectors`), a file that loses some of its rows
-stays and gets a deletion vector (PROTOCOL.md, "Deletion Vectors"). Otherwise its other rows are copied to new
-files with their row ids.
+stays and gets a deletion vector (PROTOCOL.md, "Deletion Vectors"). Otherwise its remaining rows are copied to
+new files with their row ids.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class RowStatement:
         )
 
     def already_done(self) -> AlreadyApplied | None:
-        """The result when the table has the statement's idempotency key. Otherwise check the table.
+        """The result when the table has the statement's idempotency key. Otherwise check that it may change.
 
         Returns:
             None when the statement is not applied yet and the table may be changed.
@@ -212,7 +212,7 @@ class RowStatement:
         changes: Sequence[AddCdcFile],
         copied_rows: int,
     ) -> ChangedFiles:
-        """The actions that replace all matching files by the written files."""
+        """The actions that remove each file with matching rows, and add the files `written` instead."""
         now_ms = self.run.now_ms()
         return ChangedFiles(
             removes=tuple(removed(match.file, deletion_timestamp_ms=now_ms) for match in found.matches),

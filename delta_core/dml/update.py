@@ -1,7 +1,7 @@
 """UPDATE: assigns new values to columns of the rows that match a predicate, in one commit.
 
 The updated rows are written to new files with their row ids. When the table enables deletion vectors, the old
-rows are deleted by them. Otherwise the other rows of a file are copied (`row_statement`). A table with a
+rows are deleted by them. Otherwise the remaining rows of a file are copied (`row_statement`). A table with a
 change data feed gets each row before and after the update in change data files, because the `add` and
 `remove` actions would report deleted and inserted rows (PROTOCOL.md, "Change Data Files").
 """

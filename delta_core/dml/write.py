@@ -106,7 +106,7 @@ def write_deltalake(
     """Write Arrow data to a table in one commit. The table is created when it does not exist.
 
     Readers see all of the rows or none. Three rules apply to the schema: a column that the table does not
-    have is refused, another type is refused unless it widens without loss, and a missing column is null.
+    have is refused, a different type is refused unless it widens without loss, and a missing column is null.
 
     Args:
         table_or_uri: the location, or an open `DeltaTable`. An open table saves reading the log, and shows

@@ -43,7 +43,7 @@ class CommitStateUnknownError(CommitError):
 
 
 class MaxCommitAttemptsError(CommitError):
-    """Other writers won every attempt up to the limit."""
+    """In each attempt, up to the limit, another writer committed the version first."""
 
     code = "MAX_COMMIT_ATTEMPTS"
     retryable = True
@@ -78,7 +78,7 @@ class ConcurrentDeleteReadError(ConcurrentModificationError):
 
 
 class ConcurrentDeleteDeleteError(ConcurrentModificationError):
-    """A file that this transaction removes was removed by another."""
+    """Another transaction removed a file that this transaction removes, too."""
 
     code = "CONCURRENT_DELETE_DELETE"
 
@@ -96,13 +96,13 @@ class ProtocolChangedError(ConcurrentModificationError):
 
 
 class ConcurrentTransactionError(ConcurrentModificationError):
-    """Another writer committed the same application id."""
+    """Another writer committed a `txn` action with the same application id."""
 
     code = "CONCURRENT_TRANSACTION"
 
 
 class ConcurrentWriteError(ConcurrentModificationError):
-    """Another writer won and its commit could not be examined."""
+    """Another writer committed the version first, and its commit could not be checked for conflicts."""
 
     code = "CONCURRENT_WRITE"
 

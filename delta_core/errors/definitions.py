@@ -12,7 +12,7 @@ class SchemaError(DeltaError):
 
 
 class SchemaMismatchError(SchemaError):
-    """The data's columns or types are not the table's."""
+    """The data's columns or types do not match the table's."""
 
     code = "SCHEMA_MISMATCH"
 

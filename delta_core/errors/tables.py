@@ -19,13 +19,13 @@ class TableNotFoundError(InvalidTableError):
 
 
 class TableExistsError(InvalidTableError):
-    """A call should create a table where one exists already."""
+    """A call was to create a table at a location where a table exists already."""
 
     code = "TABLE_EXISTS"
 
 
 class VersionNotFoundError(InvalidTableError):
-    """The log does not contain the version, or a version for the timestamp, or no longer contains it."""
+    """The log has no such version, or no version for the timestamp; log cleanup may have deleted it."""
 
     code = "VERSION_NOT_FOUND"
 
@@ -68,7 +68,7 @@ class RowTrackingDisabledError(InvalidTableError):
 
 
 class PathEscapeError(InvalidTableError):
-    """A path in the log leaves the table's root."""
+    """A path in the log refers to a location outside of the table's root and of the allowed roots."""
 
     code = "PATH_ESCAPE"
 

@@ -1,4 +1,4 @@
-"""The resources that this process has used so far."""
+"""The resources that this process has used since it started."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ResourceUsage:
 
 
 def resource_usage(*, clock: Clock = SYSTEM_CLOCK) -> ResourceUsage:
-    """The resource usage now."""
+    """The resources that this process has used from its start until now."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     # Linux counts in KiB, macOS in bytes.
     unit_bytes = 1 if sys.platform == "darwin" else 1024

@@ -66,9 +66,9 @@ def resolve_extreme(expression: Call, values: Sequence[Typed]) -> Typed:
     name = expression.name.lower()
     if len(values) < 2:
         raise ExpressionError(
-            f"{name} does not take {len(values)} arguments.",
+            f"The number of arguments of {name} cannot be {len(values)}.",
             cause="It takes at least two arguments.",
-            fix="Change the number of arguments.",
+            fix="Pass at least two arguments.",
         )
     unified, data_type = _unified(expression, values)
     if not (is_numeric(data_type) or data_type in DATETIMES or data_type in (STRING, VOID)):

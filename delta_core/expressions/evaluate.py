@@ -44,7 +44,7 @@ def evaluate(expression: Expression, data: pa.Table | pa.RecordBatch) -> pa.Arra
         data: rows with the columns that the expression refers to.
 
     Raises:
-        ExpressionError: a column is missing, or a value overflows, divides by zero, or does not cast.
+        ExpressionError: a column is missing, a value overflows or cannot be cast, or a divisor is zero.
     """
     value = _evaluate(expression, data)
     return pa.repeat(value, data.num_rows) if isinstance(value, pa.Scalar) else value
@@ -199,5 +199,7 @@ def _call(name: str, arguments: list[Operand]) -> Operand:
         return function.run(arguments)
     except pa.ArrowInvalid as error:
         raise ExpressionError(
-            f"{name} does not apply to a value.", cause=str(error), fix="Filter out such rows first."
+            f"{name} cannot be computed for one of the rows.",
+            cause=str(error),
+            fix="Filter out such rows first.",
         ) from error

@@ -120,7 +120,11 @@ def parse(text: str, *, now: dt.datetime | None = None) -> Expression:
             "Write the expression as Spark SQL.",
         )
     if len(text) > MAX_STRING_LENGTH:
-        fail("The expression is too long.", f"It has {len(text)} characters.", "Shorten the expression.")
+        fail(
+            "The expression is too long.",
+            f"It has {len(text)} characters, and the limit is {MAX_STRING_LENGTH}.",
+            "Shorten the expression.",
+        )
     try:
         check_nesting(text)
         statements = sqlglot.parse(text, dialect=PlainCalls)

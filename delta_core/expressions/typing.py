@@ -232,7 +232,7 @@ def _resolve_in(expression: In, schema: StructType) -> In:
         value = convert_literal(literal, data_type, to_spark_sql(expression.operand))
         if not _comparable(data_type, literal_type(value)):
             _fail(
-                f"{to_spark_sql(literal)} in {to_spark_sql(expression)} has another type.",
+                f"{to_spark_sql(literal)} in {to_spark_sql(expression)} does not have the column's type.",
                 f"{to_spark_sql(expression.operand)} has type {data_type}, the value {literal_type(value)}.",
                 "List values of the column's type.",
             )
@@ -327,9 +327,9 @@ def _resolve_call(expression: Call, schema: StructType) -> tuple[Expression, Dat
     count = len(resolved)
     if count < function.min_arguments or (function.max_arguments or count) < count:
         _fail(
-            f"{name} does not take {count} arguments.",
-            f"It takes {function.min_arguments} to {function.max_arguments or 'any number'}.",
-            "Change the number of arguments.",
+            f"The number of arguments of {name} cannot be {count}.",
+            f"The minimum is {function.min_arguments}, the maximum is {function.max_arguments or 'not set'}.",
+            "Pass a number of arguments that the function takes.",
         )
     for index, (_, data_type) in enumerate(resolved):
         expected, accepts = function.accepts[min(index, len(function.accepts) - 1)]

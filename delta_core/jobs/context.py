@@ -76,7 +76,7 @@ class JobContext:
 
         Raises:
             TableNotFoundError: the table does not exist, and it is required or its id is given.
-            JobError: the table at the URI has another id.
+            JobError: the id of the table at the URI is not the id in the spec.
         """
         store = self.require_store()
         try:

@@ -39,7 +39,7 @@ def check_params(kind: str, params: Mapping[str, Any], schema: JsonSchema) -> No
 
 
 def violations(value: Any, schema: JsonSchema, *, at: str = "") -> Iterator[str]:
-    """One message for each violation of the schema.
+    """One message for each violation of the schema. `at` is the path of `value` in its document.
 
     Supports type, const, enum, properties, required, additionalProperties, items, minimum and minLength.
     Annotations are ignored.

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def uris_of(params: Mapping[str, Any], *, at: str = "") -> Iterator[tuple[str, str]]:
-    """Every URI, with the path of its parameter: `source.uris`, `quality.quarantine_uri`.
+    """Every URI, after the path of its parameter, such as `source.uris` or `quality.quarantine_uri`.
 
     At any depth and for every job kind, a parameter holds a URI when its name is `uri` or `uris`, or ends in
     `_uri` or `_uris`.

@@ -187,7 +187,7 @@ class CheckpointPart:
         return [leaf for leaf in self.leaves if leaf == column or leaf.startswith(column + ".")]
 
     def read(self, row_group: int, kind: str, columns: Sequence[str]) -> list[pa.StructArray]:
-        """The given fields of one kind of action in one row group; rows of other kinds are null.
+        """The fields `columns` of the actions of one kind in one row group; rows of other kinds are null.
 
         The rows are in runs of BATCH_ROWS, the last one shorter.
 

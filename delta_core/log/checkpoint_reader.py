@@ -67,7 +67,7 @@ class CheckpointReader:
         One request for each part on a remote store, none for sidecars.
 
         Raises:
-            CorruptLogError: a part is damaged, or the checkpoint states another version.
+            CorruptLogError: a part is damaged, or the checkpoint's version is not the one in its name.
         """
         parquet = [part for part in files.parts if part.path.endswith(".parquet")]
         lines = [action for part in files.parts if part not in parquet for action in _json_part(store, part)]

@@ -118,7 +118,7 @@ def commit_file(store: LogStore, version: int) -> CommitFile | None:
 
 
 def with_commits(store: LogStore, listing: LogListing, versions: Iterable[int]) -> LogListing:
-    """The listing with those of the given commits added that exist but were not listed.
+    """Add the commits of `versions` that exist in the store and that the listing omits.
 
     One request for each unlisted commit, at most MAX_LOOKUPS.
     """

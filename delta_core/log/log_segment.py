@@ -53,7 +53,7 @@ class LogSegment:
     def replayed_files(self) -> tuple[CommitFile, ...]:
         """The files to read for the replay of the commits: log compaction files and the other commits.
 
-        A log compaction file has its last version.
+        The `version` of a log compaction file is the last version that it combines.
         """
         compacted = [CommitFile(version=item.end_version, info=item.info) for item in self.compactions]
         replaced = {
@@ -73,7 +73,7 @@ class LogSegment:
         return () if self.checkpoint is None else self.checkpoint.parts
 
     def followed_by(self, newer: tuple[CommitFile, ...], checksum: ObjectInfo | None = None) -> LogSegment:
-        """The segment of the version after the given next commits, of which there must be at least one."""
+        """The segment of the version of the last commit in `newer`, which continue this segment."""
         return replace(
             self,
             version=newer[-1].version,
@@ -274,7 +274,7 @@ def _no_version(store: LogStore, listing: LogListing, version: int) -> VersionNo
         return VersionNotFoundError(
             f"Version {version} of {store.uri!r} is not in the log.",
             cause="The store lists no version at all.",
-            fix="Try again. If the error persists, check the table's URI.",
+            fix="Open the table again. If the error persists, check the table's URI.",
         )
     return VersionNotFoundError(
         f"Version {version} of {store.uri!r} is not in the log.",

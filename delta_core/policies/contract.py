@@ -176,7 +176,7 @@ def parse_contract(document: Mapping[str, Any], *, source: str = "the job's para
 
 
 def schema_of_columns(columns: Sequence[Mapping[str, Any]]) -> StructType:
-    """The schema of columns given as objects with `name`, `type` and the other, optional keys.
+    """The schema of columns that are objects with the keys of a contract's column (docs/contracts.md).
 
     A type is a name in Delta's or SQL's spelling, or a nested type in the JSON form of a schema.
 

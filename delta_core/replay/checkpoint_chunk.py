@@ -126,7 +126,7 @@ class _RowGroup:
             return self._columns[name][index]
 
     def stream(self, name: str, rows: int) -> Iterator[tuple[int, int, pa.Array]]:
-        """Pieces of a column, each with the index of its run and its first row there. None is kept."""
+        """Pieces of a column, each with the index of its run and its first row in the run. None is kept."""
         index, start = 0, 0
         for piece in self.part.stream(self.number, "add", [_leaf(name)], rows=rows):
             values = self._field(piece, name)

@@ -19,7 +19,7 @@ def as_type(values: pa.Array, target: pa.DataType) -> pa.Array:
     meaning of such a column is unknown.
 
     Raises:
-        MalformedColumn: the column has another kind of type.
+        MalformedColumn: the column's type is not of the same kind as the target type.
         pyarrow.ArrowInvalid: a value does not fit, or is not valid UTF-8.
     """
     if values.type == target:

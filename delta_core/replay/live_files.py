@@ -190,7 +190,7 @@ class LiveFiles:
             rows: a mask with one value for each file (null counts as False), or row numbers.
 
         Raises:
-            ConfigurationError: the mask has another length.
+            ConfigurationError: the mask does not have one value for each file.
         """
         if isinstance(rows, (pa.Array, pa.ChunkedArray)):
             chosen = (
@@ -226,7 +226,7 @@ class LiveFiles:
         return LiveFiles(slots)
 
     def rows_among(self, paths: pa.StringArray, dvs: Callable[[], pa.Array]) -> BoolMask | None:
-        """A mask of the given files that are in the checkpoint, also if removed since; None without any.
+        """A mask of the files that the checkpoint lists, even if removed since; None if it lists none.
 
         Args:
             paths: the paths of the files, spelled as in the checkpoint.
@@ -275,14 +275,14 @@ class LiveFiles:
 
 
 def live_schema(columns: Sequence[str] | None) -> pa.Schema:
-    """LIVE_FILE_SCHEMA, or the given columns of it in the given order."""
+    """The fields of LIVE_FILE_SCHEMA that `columns` names, in that order; all fields when None."""
     if columns is None:
         return LIVE_FILE_SCHEMA
     return pa.schema([LIVE_FILE_SCHEMA.field(name) for name in columns])
 
 
 def path_spellings(keys: Iterable[FileKey], written: Iterable[str] = ()) -> pa.Array:
-    """The known spellings of the paths of files in logs of all writers, for a first, inexact match.
+    """The spellings with which known writers record the paths of files, for a first, inexact match.
 
     Args:
         keys: the files.

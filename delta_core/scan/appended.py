@@ -60,9 +60,10 @@ def appended_files(snapshot: Snapshot, *, since_version: int) -> AppendedFiles:
         removed = [a for a in actions if isinstance(a, RemoveFile) and a.data_change]
         if removed:
             raise TableChangedError(
-                f"Version {version} of {snapshot.store.uri!r} removed or changed rows.",
-                cause=f"It removed {len(removed)} files, so the added files are not the whole change.",
-                fix="Read the whole table, or let the consumer start again from this version.",
+                f"Version {version} of {snapshot.store.uri!r} removes or changes rows, but only appended "
+                "rows can be read incrementally.",
+                cause=f"The commit removes {len(removed)} of the table's files.",
+                fix=f"Read the whole table at version {version}, and continue with the versions after it.",
             )
         added = [a for a in actions if isinstance(a, AddFile) and a.data_change]
         _require_whole_files(snapshot, added, version)
@@ -156,7 +157,7 @@ def _commits(snapshot: Snapshot, since_version: int) -> Iterator[tuple[int, list
         raise ConfigurationError(
             f"The changes after version {since_version} of {snapshot.store.uri!r} cannot be read.",
             cause=f"The table is only at version {snapshot.version}; it may have been replaced.",
-            fix="Let the consumer start again, without a version already read.",
+            fix="Read the whole table, and continue with the versions after the version that you read.",
         )
     for version in range(since_version + 1, snapshot.version + 1):
         try:
@@ -165,7 +166,7 @@ def _commits(snapshot: Snapshot, since_version: int) -> Iterator[tuple[int, list
             raise VersionNotFoundError(
                 f"The changes of version {version} of {snapshot.store.uri!r} are not in the log.",
                 cause="Log cleanup deleted the commit after a checkpoint.",
-                fix="Read the whole table once, then continue from its version.",
+                fix="Read the whole table, and continue with the versions after the version that you read.",
             ) from error
         yield version, actions
 
@@ -187,7 +188,8 @@ def _require_whole_files(snapshot: Snapshot, added: list[AddFile], version: int)
     masked = next((add for add in added if add.deletion_vector is not None), None)
     if masked is not None:
         raise TableChangedError(
-            f"Version {version} of {snapshot.store.uri!r} changed rows.",
+            f"Version {version} of {snapshot.store.uri!r} changes rows, but only appended rows can be read "
+            "incrementally.",
             cause=f"The file {masked.path!r} has a deletion vector.",
-            fix="Read the whole table, or let the consumer start again from this version.",
+            fix=f"Read the whole table at version {version}, and continue with the versions after it.",
         )

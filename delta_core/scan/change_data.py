@@ -181,7 +181,7 @@ class ChangeDataScan:
         if definition[1].configuration.get(_ENABLED, "").strip().lower() != "true":
             raise TableChangedError(
                 f"The changes of version {version} of {self._snapshot.store.uri!r} cannot be read.",
-                cause=f"The table property {_ENABLED} was not true then: commits did not record changes.",
+                cause=f"The table property {_ENABLED} was false at this version, so changes were not recorded.",
                 fix="For an append-only table, use DeltaTable.appended_batches; otherwise choose versions "
                 "during which the property was true, or compare the rows of the two versions.",
             )
@@ -303,7 +303,7 @@ class _Part:
     Attributes:
         change: the type of the change; None where the file has a column with the type.
         deleted: returns the rows to leave out.
-        only: returns the rows to include; None includes all other rows.
+        only: returns the rows to include; None includes all rows except those of `deleted`.
     """
 
     path: str

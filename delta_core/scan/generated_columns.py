@@ -148,7 +148,7 @@ def generated_mask(
         predicate: resolved against `schema`.
         schema: the table's schema.
         generated: from `generated_sources`.
-        partitions: typed values of those partition columns, and of others in the predicate.
+        partitions: typed values of the partition columns in `generated` and in the predicate.
     """
     num_files = partitions.num_rows
     columns = {}

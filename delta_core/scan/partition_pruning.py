@@ -125,7 +125,7 @@ def partition_mask(
     """The files whose rows all satisfy a predicate that uses only partition columns.
 
     Raises:
-        ExpressionError: a conjunct cannot be evaluated for a file that the others do not exclude.
+        ExpressionError: a conjunct cannot be evaluated for a file that the other conjuncts do not exclude.
         CorruptLogError: a partition value does not have its column's type.
     """
     result = match_partitions(files, predicate, schema, partition_columns, mapping=mapping)

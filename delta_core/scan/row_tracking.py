@@ -75,14 +75,18 @@ class RowTrackingReader:
         for name in self.columns:
             stored = read.get(self._materialised[name])
             if stored is not None and not pa.types.is_integer(stored.type):
-                raise _incomplete(path, name, f"its column {self._materialised[name]} is {stored.type}.")
+                raise _incomplete(
+                    path, name, f"its column {self._materialised[name]} has type {stored.type}."
+                )
             if stored is not None and stored.null_count == 0:
                 columns[name] = stored.cast(pa.int64())
                 continue
             default = _default(name, positions, numbers)
             if default is None:
                 raise _incomplete(
-                    path, name, "the log has no value for the file, and not every row has its own value."
+                    path,
+                    name,
+                    "the log has no base value for the file, and some rows have no materialized value.",
                 )
             columns[name] = default if stored is None else pc.coalesce(stored.cast(pa.int64()), default)
         return columns

@@ -97,7 +97,11 @@ class Scan:
 
     def __reduce__(self) -> NoReturn:
         """Raises ConfigurationError, which states what to pass instead."""
-        raise refuse_pickle("A Scan", "Create it there, from the table; a DeltaTable can be pickled.")
+        raise refuse_pickle(
+            "A Scan",
+            "Pass the DeltaTable to the other process, and create the scan there. "
+            "A DeltaTable can be pickled.",
+        )
 
     @property
     def predicate(self) -> Expression:
@@ -111,7 +115,7 @@ class Scan:
 
     @cached_property
     def live_files(self) -> LiveFiles:
-        """The files that may contain matching rows, still as shared columns."""
+        """The files that may contain matching rows, in columnar form. Shares the snapshot's columns."""
         return prune_by_statistics(
             self._after_partitions.files,
             self._predicate,

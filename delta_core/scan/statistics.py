@@ -82,7 +82,7 @@ def parse_statistics(
 
     Returns:
         Bounds in the columns' types, moved outwards where writers are known to lose digits
-        (`writers_bounds`). The maximum of a floating-point column is unknown unless the statistics record
+        (`outer_bounds`). The maximum of a floating-point column is unknown unless the statistics record
         that NaN does not occur.
     """
     chunks = strings.chunks if isinstance(strings, pa.ChunkedArray) else [strings]

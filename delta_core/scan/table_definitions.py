@@ -34,7 +34,7 @@ def require_compatible_definition(
     Args:
         snapshot: the later version.
         version: the earlier version, for messages.
-        rules: the earlier version's protocol and metadata.
+        definition: the earlier version's protocol and metadata.
         through_scan: as in `Snapshot.require_readable`.
         same_columns: also refuse when a column was dropped, or has a type that does not hold its old values.
 
@@ -55,7 +55,7 @@ def require_compatible_definition(
     # Enabling the mode `name` keeps the column names in files as they were; the check below verifies it.
     enabled = then.mode is ColumnMappingMode.NONE and now.mode is ColumnMappingMode.NAME
     if then.mode is not now.mode and not enabled:
-        problem = f"Its column mapping mode is {then.mode}, and later {now.mode}."
+        problem = f"Its column mapping mode is {then.mode}, and the later version's mode is {now.mode}."
     elif same_columns or enabled:
         where = f"Version {version} of {snapshot.store.uri!r}"
         lost = _lost(table_schema(metadata, where=where), snapshot.schema, (then, now))

@@ -49,7 +49,7 @@ def history(source: Snapshot | LogStore, *, limit: int | None = None) -> list[Hi
         limit: the maximum number of entries.
 
     Raises:
-        TableNotFoundError: there is not any table at the location.
+        TableNotFoundError: no table exists at the location.
         CorruptLogError: the provenance of a commit is damaged.
     """
     store = source.store if isinstance(source, Snapshot) else source

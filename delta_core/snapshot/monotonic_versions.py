@@ -98,5 +98,5 @@ def load_monotonic(store: LogStore, clock: Clock, load: Callable[[], Snapshot]) 
     raise StaleListingError(
         f"The store lists an outdated version of {store.uri!r}.",
         cause=f"It lists version {snapshot.version}, and this process has seen version {floor}.",
-        fix="Try again later. If the error persists, check whether an older copy of the log was restored.",
+        fix="Load the table again later. If the error persists, check whether an older log was restored.",
     )

@@ -100,7 +100,7 @@ class Snapshot:
         """Refuse pickling with a ConfigurationError, whose fix names what to pass instead."""
         raise refuse_pickle(
             "A Snapshot",
-            "Pass the table's URI and the version, and load the snapshot there, or pickle a DeltaTable.",
+            "Pass a DeltaTable, or pass the URI and the version and load the snapshot in the other process.",
         )
 
     @classmethod
@@ -226,7 +226,7 @@ class Snapshot:
         return extended
 
     def advance(self, commits: Sequence[CommitData]) -> Snapshot:
-        """The version after the given commits, whose bytes the caller has just read or written.
+        """The snapshot after `commits`, whose bytes the caller has just read or written.
 
         Does not read the commits again. One request for their times; on a local store one for each commit.
 

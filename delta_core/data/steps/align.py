@@ -27,7 +27,7 @@ RowOf: TypeAlias = Callable[[int], int]
 
 
 class AlignStep:
-    """The first step: aligns columns with the table's schema and records which were not given.
+    """The first step: aligns columns with the table's schema and records which columns the data lacks.
 
     Raises (from `apply`):
         SchemaMismatchError: the data does not fit the schema, or has values for an identity column that

@@ -40,7 +40,7 @@ class IdentityStep:
 
     @property
     def high_water_marks(self) -> Mapping[str, int]:
-        """The new marks of the columns for which numbers were generated."""
+        """The new high-water marks of the columns for which numbers were generated, by column name."""
         with self._lock:
             marks = {name: self._columns[name].high_water_mark for name in self._moved}
         return {name: mark for name, mark in marks.items() if mark is not None}

@@ -40,7 +40,7 @@ def commit_change(
     reads_rows: bool = False,
     run: Run = DEFAULT_RUN,
 ) -> Committed:
-    """Commit new metadata, other actions, and the protocol that they need if the table has a lower one.
+    """Commit new metadata and further actions, and raise the protocol if they need a higher one.
 
     Args:
         snapshot: the version of the table.
@@ -48,7 +48,7 @@ def commit_change(
         parameters: the operation's parameters in the history.
         metadata: the new metadata; None keeps the table's metadata.
         request: protocol versions and features that are requested by name.
-        actions: other actions of the commit.
+        actions: further actions of the commit.
         reads_rows: the operation read every row of the table, so a concurrent commit that adds rows is a
             conflict.
         run: the surroundings, such as the clock and the commit properties.
@@ -93,12 +93,16 @@ def commit_change(
 
 
 def with_schema(snapshot: Snapshot, schema: StructType) -> Metadata:
-    """The table's metadata with another schema."""
+    """The table's metadata, with `schema` in place of its schema."""
     return replace(snapshot.metadata, schema_string=schema_to_json(schema))
 
 
 def with_configuration(snapshot: Snapshot, configuration: Mapping[str, str]) -> Metadata:
-    """The table's metadata with other properties. Raises InvalidTablePropertyError for a wrong value."""
+    """The table's metadata, with `configuration` in place of all its properties.
+
+    Raises:
+        InvalidTablePropertyError: a property has a value that it cannot take.
+    """
     TableProperties.of(configuration).validate()
     return replace(snapshot.metadata, configuration=dict(configuration))
 

@@ -31,7 +31,7 @@ _MAX_VIOLATIONS = 5
 def newly_enabled_compatibilities(
     snapshot: Snapshot, protocol: Protocol, metadata: Metadata
 ) -> tuple[str, ...]:
-    """The compatibilities that are active in this definition and not in the table's current one."""
+    """The Iceberg compatibilities that the new definition activates and the table does not have yet."""
     before = active_compatibility(snapshot.protocol, snapshot.metadata)
     return tuple(name for name in active_compatibility(protocol, metadata) if name not in before)
 

@@ -78,7 +78,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         "plan": plan.to_json(),
     }
     if params.get("dry_run", True):
-        warnings = (f"{len(plan.missing)} files are missing.",) if plan.missing else ()
+        warnings = (f"Missing files: {len(plan.missing)}.",) if plan.missing else ()
         return context.succeeded(spec, predicted=plan.predicted(), output=output, warnings=warnings)
     result = apply_restore(
         snapshot,

@@ -162,7 +162,7 @@ def parse_quality(value: Mapping[str, Any] | None) -> QualityParams | None:
         maximum = QUALITY_SCHEMA["properties"][key]["maximum"]
         if (value.get(key) or 0) > maximum:
             raise InvalidJobSpecError(
-                f"The parameter quality.{key} is {value[key]}.",
+                f"The parameter quality.{key} is {value[key]}, above the maximum of {maximum}.",
                 fix=f"Set it to at most {maximum}, or leave it out.",
             )
     suite = value["suite"]

@@ -125,7 +125,8 @@ def parse_source(source: Mapping[str, Any]) -> Source:
     since = source.get("changes_since")
     if isinstance(since, str) and since != RECORDED:
         raise InvalidJobSpecError(
-            f"The setting source.changes_since is {since!r}.", fix=f"Set it to a version or to {RECORDED!r}."
+            f"The setting source.changes_since cannot be {since!r}.",
+            fix=f"Set it to a version or to {RECORDED!r}.",
         )
     if source.get("group_by") and not source.get("select"):
         raise InvalidJobSpecError(

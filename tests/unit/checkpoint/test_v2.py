@@ -319,7 +319,7 @@ def test_a_plain_write_that_failed_may_have_landed(log: LogBuilder) -> None:
             if ".checkpoint." in path:
                 raise StorageError("no answer in time")
 
-    with pytest.raises(AmbiguousWriteError, match="outcome of writing"):
+    with pytest.raises(AmbiguousWriteError, match="not known whether"):
         write_v2_checkpoint(Snapshot.load(OldStore(log.root), clock=log.clock))
     assert len(_manifests(log)) == len(_sidecars(log)) == 1
 

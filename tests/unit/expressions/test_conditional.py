@@ -223,7 +223,7 @@ def test_rounding_leaves_nan_and_infinity():
         ("ceil(y)", "ceil does not apply"),
         ("round(CAST(127 AS TINYINT), -1)", "round does not apply"),
         ("round(x, i)", "must be a constant"),
-        ("greatest(i)", "does not take 1 arguments"),
+        ("greatest(i)", "arguments of greatest cannot be 1"),
         ("greatest(f, true)", "does not apply to values of type boolean"),
         ("greatest(i, s)", "have different types"),
         ("IF(f, d, i)", "have different types"),
