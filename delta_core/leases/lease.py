@@ -101,7 +101,8 @@ def acquire_lease(
         if lease._begin(number):
             return lease
     raise LeaseHeldError(
-        f"The lease {name!r} could not be acquired, since others took it each time.", fix="Try again later."
+        f"The lease {name!r} could not be acquired: in each attempt another process took it first.",
+        fix="Acquire the lease again later.",
     )
 
 
@@ -132,7 +133,9 @@ def open_pin_lease(
     )
     if not lease._begin(1):
         raise StorageError(
-            f"The pin {directory!r} was not created.", cause="The directory is in use.", fix="Try again."
+            f"The version was not pinned: the directory {directory!r} of the pin is not empty.",
+            cause="Another pin has the same random name.",
+            fix="Pin the version again: the pin gets a new name.",
         )
     return lease
 
@@ -213,7 +216,9 @@ class Lease:
             if self._begin(self._number + 1):
                 self._files.delete_below(self._number + 1 - FILES_KEPT)
                 return
-        raise StorageError(f"The lease {self.name!r} could not be renewed.", fix="Try again.")
+        raise StorageError(
+            f"The lease {self.name!r} could not be renewed.", fix="Renew it again while it lasts."
+        )
 
     def check(self) -> None:
         """Check that this is still the holder. Two requests.
@@ -345,5 +350,5 @@ def _held(name: str, newest: LeaseFile, remaining_ms: int) -> LeaseHeldError:
     return LeaseHeldError(
         f"The lease {name!r} is held by {newest.record.holder}.",
         cause=f"The lease ends in {remaining_ms / 1000:.1f} seconds, unless it is renewed or released.",
-        fix="Try again when the lease has ended, or after the job that holds it.",
+        fix="Run the job again when the lease has ended, or when the job that holds it has ended.",
     )

@@ -132,7 +132,8 @@ class LeaseFiles:
                 # The file was deleted since the listing, so there is a newer one.
                 self._pause(attempt)
         raise StorageError(
-            f"The newest file in {self.directory!r} changes faster than it can be read.", fix="Try again."
+            f"The newest file in {self.directory!r} changes faster than it can be read.",
+            fix="Repeat the operation.",
         )
 
     def create(self, number: int, record: LeaseRecord) -> bool:
@@ -176,7 +177,7 @@ class LeaseFiles:
         raise AmbiguousWriteError(
             f"It is not known whether {path!r} was written.",
             cause=str(failure),
-            fix="Try again. If the file was written, the lease expires.",
+            fix="Repeat the operation. If the file was written, its lease or pin expires.",
         )
 
     def store_time_ms(self) -> int:

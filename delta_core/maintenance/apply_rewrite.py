@@ -75,7 +75,7 @@ def apply_rewrite(
 
     Args:
         snapshot: any version of the plan's table.
-        plan: also one that was made in another process.
+        plan: the plan, made in this or another process.
         memory_limit_bytes: of a Z-order or clustering, the limit for the rows in memory at a time, of this
             process or, on Spark, of each task. A partition or cube that needs more is sorted on disk: below
             `TMPDIR`, or on Spark below the table. Half of the available memory, or 512 MiB on Spark, when

@@ -17,7 +17,7 @@ def plan_header(kind: str) -> dict[str, Any]:
 
 
 def check_plan_header(document: Mapping[str, Any], kind: str) -> None:
-    """Check that a document is a plan of the given kind in a supported format.
+    """Check that a document is a plan of the kind `kind` in a supported format.
 
     Raises:
         MaintenanceError: the document is not such a plan.

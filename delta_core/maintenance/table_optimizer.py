@@ -1,4 +1,4 @@
-"""The `optimize` part of an open table."""
+"""`DeltaTable.optimize`: operations that rewrite data files without changing rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from delta_core.transaction.commit_result import Committed
 
 @public_class
 class TableOptimizer:
-    """The `optimize` part of an open table."""
+    """Compaction, purge, Z-order, clustering and row tracking of an open table; no row changes."""
 
     def __init__(self, table: TableHandle, *, allowed_roots: Sequence[LogStore] = ()) -> None:
         """Create the object, without a request.
@@ -255,8 +255,8 @@ class TableOptimizer:
     ) -> Mapping[str, Any]:
         """Rewrite files so that rows with similar values of the clustering columns are in the same files.
 
-        No row changes. Clustered files are not rewritten, or merged with new files, by the rules of
-        delta-spark's OPTIMIZE. A second call without new files commits nothing.
+        No row changes. As in delta-spark's OPTIMIZE, full cubes of clustered files are not rewritten, and
+        smaller cubes are merged with new files. A second call without new files commits nothing.
 
         Args:
             target_size_bytes: size of a new file; the table's target when None.

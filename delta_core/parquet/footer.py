@@ -121,7 +121,9 @@ def read_footer(source: pa.NativeFile, *, limit_rows: bool = True) -> Footer:
     except MalformedThrift as error:
         raise MalformedFooter(f"its footer: {error}") from error
     except (TypeError, LookupError, AttributeError, UnicodeDecodeError) as error:
-        raise MalformedFooter(f"its footer has a field of another type ({error})") from error
+        raise MalformedFooter(
+            f"a field in its footer does not have the type that the Parquet format defines ({error})"
+        ) from error
 
 
 def check_data_file(source: pa.NativeFile) -> None:
@@ -155,7 +157,7 @@ def _checked(fields: dict[int, Any], *, size: int, body_end: int, limit_rows: bo
     if sum(rows) != fields[3]:
         raise MalformedFooter(f"its row groups have {sum(rows)} rows, but its footer states {fields[3]}")
     if limit_rows and sum(rows) > _ROWS_GRACE + _MAX_ROWS_PER_BYTE * size:
-        raise MalformedFooter(f"it claims {sum(rows)} rows in {size} bytes")
+        raise MalformedFooter(f"it claims {sum(rows)} rows, too many for {size} bytes")
     chunks = []
     for group, group_rows in zip(groups, rows, strict=True):
         columns = group[1]
@@ -171,7 +173,7 @@ def _checked(fields: dict[int, Any], *, size: int, body_end: int, limit_rows: bo
     # Statistics of a thousand columns are nearly the same JSON a thousand times, and compress extremely well.
     allowed = _RATIO_GRACE_BYTES + _MAX_RATIO * size + min(_ROWS_GRACE_BYTES, _MAX_BYTES_PER_ROW * sum(rows))
     if limit_rows and unfolded > allowed:
-        raise MalformedFooter(f"its {size} bytes would decompress to {unfolded}")
+        raise MalformedFooter(f"its {size} bytes would decompress to {unfolded} bytes, more than plausible")
     return Footer(leaves=tuple(leaves), group_rows=rows, groups=tuple(chunks))
 
 
@@ -183,7 +185,7 @@ def _column(column: dict[int, Any], leaf: Leaf, rows: int, body_end: int, limit_
     if path != leaf.path:
         raise MalformedFooter(f"a row group has the column {path[:200]} in place of {leaf.path}")
     if meta[1] != leaf.physical_type:
-        raise MalformedFooter(f"a row group has another physical type than the schema for the column {path}")
+        raise MalformedFooter(f"a row group and the schema differ in the physical type of the column {path}")
     values = _count(meta, 5, f"values of {path}")
     unfolded = _count(meta, 6, f"bytes of {path}")
     stored = _count(meta, 7, f"stored bytes of {path}")
@@ -192,18 +194,22 @@ def _column(column: dict[int, Any], leaf: Leaf, rows: int, body_end: int, limit_
     if (dictionary := meta.get(11)) is not None and 0 < dictionary < start:
         start = dictionary
     if values and not 4 <= start <= pages < start + stored <= body_end:
-        raise MalformedFooter(f"the column {path} is at {start} to {start + stored} of {body_end} bytes")
+        raise MalformedFooter(
+            f"the column {path} is at bytes {start} to {start + stored}, outside of 4 to {body_end}"
+        )
     if leaf.max_repetition == 0 and values != rows:
-        raise MalformedFooter(f"the column {path} has {values} values for {rows} rows")
+        raise MalformedFooter(f"the column {path} has {values} values for {rows} rows, instead of one each")
     if values < rows or (limit_rows and values - rows > _MAX_VALUES_PER_BYTE * unfolded):
-        raise MalformedFooter(f"the column {path} claims {values} values for {rows} rows in {unfolded} bytes")
+        raise MalformedFooter(
+            f"the column {path} claims {values} values, which do not fit {rows} rows and {unfolded} bytes"
+        )
     sizes = meta.get(16) or {}
     for field, highest in ((2, leaf.max_repetition), (3, leaf.max_definition)):
         if len(sizes.get(field) or ()) not in (0, highest + 1):
-            raise MalformedFooter(f"the column {path} has a histogram of another length")
+            raise MalformedFooter(f"the column {path} has a histogram whose length does not fit its nesting")
     nulls = (meta.get(12) or {}).get(3)
     if nulls is not None and not (type(nulls) is int and 0 <= nulls <= values):
-        raise MalformedFooter(f"the column {path} has {nulls} nulls of {values} values")
+        raise MalformedFooter(f"the column {path} has {nulls} nulls, but {values} values")
     return ColumnChunk(path, nulls, values, start, stored, unfolded, leaf.physical_type, meta.get(4))
 
 

@@ -81,7 +81,15 @@ def check_pages(source: pa.NativeFile, chunk: ColumnChunk) -> None:
 
 
 def _longest_string(source: pa.NativeFile, chunk: ColumnChunk, at: int, stored: int, size: int) -> int:
-    """The length of a dictionary's longest string. 0 for the old LZ4 codec, which is not read."""
+    """The length in bytes of the longest string in a dictionary page; 0 when unknown (the old LZ4 codec).
+
+    Args:
+        source: the file.
+        chunk: the column chunk of the dictionary.
+        at: the offset of the dictionary's data in the file.
+        stored: the size of the data in the file, in bytes.
+        size: the size of the data after decompression, in bytes.
+    """
     data = bytes(source.read_at(stored, at))
     try:
         if chunk.codec != 0:

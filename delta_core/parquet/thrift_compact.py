@@ -84,7 +84,7 @@ class _Reader:
             return self._map(depth)
         if kind in _FIXED:
             return self._take(_FIXED[kind])
-        raise MalformedThrift(f"it has a value of type {kind}")
+        raise MalformedThrift(f"it has a value of the unknown type {kind}")
 
     def _list(self, depth: int) -> list[Any]:
         if depth > MAX_DEPTH:
@@ -96,7 +96,7 @@ class _Reader:
             count = self._unsigned()
         # An element takes at least one byte.
         if count > len(self._data) - self.at:
-            raise MalformedThrift(f"a list claims {count} elements")
+            raise MalformedThrift(f"a list claims {count} elements, more than fit")
         if kind in (_TRUE, _FALSE):
             return list(self._take(count))
         if kind == _STRUCT:
@@ -110,7 +110,7 @@ class _Reader:
         if not count:
             return []
         if depth > MAX_DEPTH or count > len(self._data) - self.at:
-            raise MalformedThrift(f"a map claims {count} entries")
+            raise MalformedThrift(f"a map claims {count} entries, more than fit")
         kinds = self._data[self.at]
         self.at += 1
         return [

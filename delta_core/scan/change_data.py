@@ -181,7 +181,7 @@ class ChangeDataScan:
         if definition[1].configuration.get(_ENABLED, "").strip().lower() != "true":
             raise TableChangedError(
                 f"The changes of version {version} of {self._snapshot.store.uri!r} cannot be read.",
-                cause=f"The table property {_ENABLED} was false at this version, so changes were not recorded.",
+                cause=f"The table property {_ENABLED} was not true then, and changes were not recorded.",
                 fix="For an append-only table, use DeltaTable.appended_batches; otherwise choose versions "
                 "during which the property was true, or compare the rows of the two versions.",
             )

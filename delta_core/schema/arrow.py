@@ -89,12 +89,12 @@ def to_arrow(schema: StructType) -> pa.Schema:
 
 
 def field_to_arrow(field: StructField) -> pa.Field:
-    """One field in Arrow. The field's metadata marks a variant (`variants.marks`)."""
+    """The Arrow field for a column or struct field. Its metadata marks a variant (`variants.marks`)."""
     return _field(field.name, field.data_type, nullable=field.nullable)
 
 
 def type_to_arrow(data_type: DataType) -> pa.DataType:
-    """One type in Arrow."""
+    """The Arrow type for a Delta type."""
     match data_type:
         case PrimitiveType():
             return _TO_ARROW[data_type]

@@ -39,7 +39,7 @@ class ColumnMapping:
 
     Attributes:
         mode: the way in which columns are found.
-        unmapped: additional columns, not of the table, whose physical name is their own name.
+        unmapped: names of additional columns that are not in the table's schema. Files have the same names.
     """
 
     mode: ColumnMappingMode = ColumnMappingMode.NONE
@@ -57,8 +57,8 @@ class ColumnMapping:
             return cls(ColumnMappingMode(mode))
         except ValueError:
             raise InvalidTableError(
-                f"The table property {MODE_KEY} is {mode!r}.",
-                cause="The supported modes: none, name and id.",
+                f"The table property {MODE_KEY} cannot be {mode!r}.",
+                cause="The supported modes are 'none', 'name' and 'id'.",
                 fix="Set the property to the mode that the table's files were written with.",
             ) from None
 

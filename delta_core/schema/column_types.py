@@ -79,7 +79,7 @@ def merge_columns(
         new_name: generates physical names.
 
     Raises:
-        SchemaEvolutionError: a column has another type that is not widened, or that may not change.
+        SchemaEvolutionError: the type of a column differs in the data, and cannot or may not be widened.
     """
     iceberg = iceberg or any(columns.is_enabled(key) for key in _ICEBERG)
     schema = merge_schemas(columns.schema, data, widen_types=columns.is_enabled(ENABLED_KEY), iceberg=iceberg)
@@ -97,7 +97,7 @@ def _require_free(schema: StructType, path: Path, uses: Iterable[ColumnUse]) -> 
         raise SchemaEvolutionError(
             f"The type of column {display_path(path)} cannot change.",
             cause="Its values are computed, and have its current type.",
-            fix="Create a new table with the other type, and copy the rows.",
+            fix="Create a new table with the new type, and copy the rows.",
         )
 
 

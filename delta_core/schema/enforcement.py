@@ -1,7 +1,7 @@
 """Schema enforcement: the three rules for data that is written to a table.
 
-A column that the table does not have is refused. A column of another type is refused. A column that the data
-lacks becomes null. Only lossless conversions are implicit.
+A column that the table does not have is refused. A column whose type differs from the table's is refused. A
+column that the data lacks becomes null. Only lossless conversions are implicit.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def merge_schemas(
         iceberg: only allow type changes that Iceberg supports.
 
     Raises:
-        SchemaEvolutionError: a column has another type that cannot be widened to the table's.
+        SchemaEvolutionError: a column's type differs in the data, and cannot be widened to the table's.
     """
     rules = _Rules(widen_nullability=widen_nullability, widen_types=widen_types, iceberg=iceberg)
     merged = _merge_structs(table, data, "", rules)
@@ -159,7 +159,7 @@ def validate_schema(
     if partition_columns and len(partition_columns) == len(schema.fields):
         raise SchemaError(
             "Every column is a partition column.",
-            cause="Data files contain the other columns, and need at least one.",
+            cause="Data files contain the columns that are not partition columns, and need at least one.",
             fix="Leave at least one column out of partition_by.",
         )
 

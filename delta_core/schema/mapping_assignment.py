@@ -231,7 +231,7 @@ def _assigned(
 
 
 def _keep_known(before: DataType | None, after: DataType) -> DataType:
-    """`after` without the mapping entries of fields that are not in the same struct of `before`."""
+    """`after`, with the ids and physical names only of fields that `before` has in the same struct."""
     match after:
         case StructType():
             known: dict[tuple[object, object], StructField] = {}

@@ -56,7 +56,7 @@ def max_column_id(columns: TableColumns) -> int:
         configured = int(value)
     except ValueError:
         raise InvalidTableError(
-            f"The table property {MAX_ID_KEY} is {value!r}.",
+            f"The table property {MAX_ID_KEY} cannot be {value!r}.",
             cause="It must be a number, the highest id of a column.",
             fix="Restore a version of the table with a valid value.",
         ) from None

@@ -35,7 +35,7 @@ def parse_mode(value: str) -> ColumnMappingMode:
     except ValueError:
         raise InvalidTablePropertyError(
             f"The table property {MODE_KEY} cannot be {value!r}.",
-            cause="The supported modes: none, name and id.",
+            cause="The supported modes are 'none', 'name' and 'id'.",
             fix="Use name.",
         ) from None
 

@@ -316,7 +316,7 @@ def parse_timestamp(string: str, zone: dt.tzinfo | None = None) -> dt.datetime:
             otherwise the result is in UTC, and a string without a zone is read in `zone`.
 
     Raises:
-        ValueError: the string has another form. For callers inside the library, which name the column.
+        ValueError: the string has no such form. For callers inside the library, which name the column.
     """
     match = _TIMESTAMP.fullmatch(string.strip())
     if match is None:

@@ -32,7 +32,7 @@ class TableColumns:
         """The column mapping mode.
 
         Raises:
-            InvalidTableError: the property has another value than the modes.
+            InvalidTableError: the property's value is not a mode.
         """
         return ColumnMapping.of(self.configuration).mode
 

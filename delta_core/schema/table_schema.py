@@ -19,9 +19,9 @@ class TableSchema(StructType):
         return hash(self.fields)
 
     def to_arrow(self) -> pa.Schema:
-        """As an Arrow schema."""
+        """Convert the schema to an Arrow schema."""
         return to_arrow(self)
 
     def to_json(self) -> str:
-        """As the schema string of the protocol."""
+        """Convert the schema to the protocol's schema string."""
         return schema_to_json(self)

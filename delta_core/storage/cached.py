@@ -67,7 +67,7 @@ class CachedLogStore:
     # ------------------------------------------------------------ reads
 
     def read(self, path: str) -> bytes:
-        """Read from the store, never from the cache."""
+        """The complete object as it is now, from the store and never from the cache."""
         return self.inner.read(path)
 
     def open_whole(self, path: str) -> pa.NativeFile:
@@ -107,7 +107,7 @@ class CachedLogStore:
         return f"{self.uri}\n{path}\n{info.size_bytes}\n{info.modified_ms}\n{info.etag or ''}"
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
-        """List the store. Objects of the log that are listed may be cached from then on."""
+        """List a directory of the store. Objects of the log that are listed may be cached from then on."""
         infos = self.inner.list_directory(path, start_after=start_after)
         if f"{path}/" == _LOG:
             with self._lock:
@@ -115,47 +115,47 @@ class CachedLogStore:
         return infos
 
     def head(self, path: str) -> ObjectInfo:
-        """Ask the store."""
+        """Size and time of one object, from the store."""
         return self.inner.head(path)
 
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
-        """Walk the store."""
+        """Every object of the store below a directory."""
         return self.inner.walk(path)
 
     @in_place_of(walk)
     def walk_batches(self, path: str = "") -> Iterator[ListedFiles]:
-        """Walk the store in batches."""
+        """As `walk`, in columns."""
         return walk_batches(self.inner, path)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Read from the store, without the cache."""
+        """A seekable reader of the object in the store, without the cache."""
         return self.inner.open_input(path)
 
     # ------------------------------------------------------------ writes
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create in the store."""
+        """Create the object in the store, never replace it."""
         self.inner.put_if_absent(path, data)
 
     def put(self, path: str, data: bytes) -> None:
-        """Write to the store."""
+        """Create or replace the object in the store."""
         self.inner.put(path, data)
 
     def delete(self, path: str) -> None:
-        """Delete from the store."""
+        """Delete the object from the store; a missing one is not an error."""
         self.inner.delete(path)
 
     @in_place_of(head, delete)
     def delete_unchanged(self, objects: Sequence[SeenObject]) -> Deleted:
-        """Delete from the store."""
+        """Delete the objects of the store that have not changed since they were listed."""
         return delete_unchanged(self.inner, objects)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """Write to the store."""
+        """A writer whose object appears in the store when the context ends normally."""
         return self.inner.open_output(path)
 
     def persist(self, paths: Sequence[str]) -> None:
-        """Persist in the store."""
+        """Make objects durable in the store."""
         self.inner.persist(paths)
 
 

@@ -43,7 +43,8 @@ class DataAccess:
     """Finds and opens the objects that a log lists.
 
     Attributes:
-        allowed_roots: further stores below whose roots absolute paths may lead.
+        allowed_roots: stores at other locations than the table. Absolute paths may refer to objects below
+            their roots.
         clock: used for pauses between attempts.
     """
 
@@ -51,7 +52,7 @@ class DataAccess:
     clock: Clock = SYSTEM_CLOCK
 
     def locate(self, raw_log_path: str, *, store: LogStore) -> ObjectLocation:
-        """The location of the object that a path in the log of the store's table refers to.
+        """Resolve a path from the table's log to the location of its object.
 
         Raises:
             PathEscapeError: the path is neither below the table's root nor below an allowed root.
@@ -70,7 +71,7 @@ class DataAccess:
         return self._behind_links(place.store, place.path)
 
     def open_logged(self, raw_log_path: str, *, store: LogStore) -> pa.NativeFile:
-        """A seekable reader of the data file that a path in the table's log refers to; see `open`.
+        """Resolve a path from the table's log and open its data file; see `locate` and `open`.
 
         Raises:
             MissingDataFileError: the store does not have it.

@@ -66,7 +66,7 @@ class DiskCache:
 
     @property
     def statistics(self) -> CacheStatistics:
-        """The counters so far."""
+        """The counters since this object was created."""
         with self._lock:
             return CacheStatistics(**self._counts)
 

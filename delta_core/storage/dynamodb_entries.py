@@ -141,7 +141,7 @@ class DynamoDbEntries:
                     raise AmbiguousWriteError(
                         f"It is not known which writer created the entry of {entry.file_name}.",
                         cause=error.cause,
-                        fix="Read the version back.",
+                        fix="Read the version to see which writer committed it.",
                     ) from error
             if existing is not None and existing.temp_path == entry.temp_path:
                 return
@@ -152,7 +152,7 @@ class DynamoDbEntries:
             raise AmbiguousWriteError(
                 f"It is not known whether the entry of {entry.file_name} was created.",
                 cause=error.cause or error.problem,
-                fix="Read the version back.",
+                fix="Read the version to see which writer committed it.",
             ) from error
 
     def complete(self, entry: Entry) -> None:
@@ -289,4 +289,6 @@ def _translated(code: str, operation: str, table: str) -> StorageError:
             fix="Create it with the hash key tablePath and the range key fileName, both strings. See "
             "docs/stores.md.",
         )
-    return StorageError(f"DynamoDB did not carry out {operation} on {table!r}.", cause=code, fix="Try again.")
+    return StorageError(
+        f"DynamoDB did not carry out {operation} on {table!r}.", cause=code, fix="Repeat the operation."
+    )

@@ -90,7 +90,7 @@ class ListedRows:
         return len(self.names) >= BATCH_ROWS
 
     def take(self) -> ListedFiles:
-        """The files so far, which are then removed. The current folder stays the same."""
+        """The collected files. Then collecting starts again, in the same folder."""
         begins = np.array([*self._begins, len(self.names)], dtype=np.int64)
         batch = ListedFiles(
             folders=tuple(self._folders),
@@ -117,7 +117,7 @@ def walk_batches(store: LogStore, path: str = "") -> Iterator[ListedFiles]:
 
 
 def listed_sizes(store: LogStore) -> dict[str, int]:
-    """The size of every object below the root, by its path."""
+    """The size in bytes of every object below the root, by its path."""
     sizes: dict[str, int] = {}
     for batch in walk_batches(store):
         sizes.update(zip(names_in(batch.paths()), batch.size_bytes.tolist(), strict=True))

@@ -223,7 +223,7 @@ class LocalLogStore:
                 raise AmbiguousWriteError(
                     f"{path!r} was created but could not be made durable.",
                     cause=str(error),
-                    fix="Read it back.",
+                    fix="Check the disk. Then call persist for the object.",
                 ) from error
         finally:
             with suppress(OSError):
@@ -454,7 +454,9 @@ class LocalLogStore:
             if error.errno in (errno.EACCES, errno.EROFS):
                 raise translated(error, path, "create") from error
             raise AmbiguousWriteError(
-                f"It is not known whether {path!r} was created.", cause=str(error), fix="Read it back."
+                f"It is not known whether {path!r} was created.",
+                cause=str(error),
+                fix="Read the object to see whether it was created.",
             ) from error
 
     def _rename(self, temporary: str, target: str, path: str) -> None:

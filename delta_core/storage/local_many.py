@@ -86,7 +86,7 @@ def _read(
 
 
 def delete_files(store: LogStore, root: Path, objects: Sequence[SeenObject]) -> Deleted:
-    """See `delete_unchanged`. Two system calls for each file, in a directory that is opened once.
+    """`delete_unchanged` for local files: two system calls each, in a directory that is opened once.
 
     Follows no symbolic link on the path. A file that is not a regular file any more counts as changed.
 

@@ -89,7 +89,9 @@ def create_error(error: Exception, path: str) -> StorageError:
     ):
         return _refused(error, path)
     return AmbiguousWriteError(
-        f"It is not known whether {path!r} was created.", cause=redacted(str(error)), fix="Read it back."
+        f"It is not known whether {path!r} was created.",
+        cause=redacted(str(error)),
+        fix="Read the object to see whether it was created.",
     )
 
 

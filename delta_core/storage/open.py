@@ -86,7 +86,10 @@ def open_store(
 
 
 def options_for(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> Mapping[str, str]:
-    """The options for one of several stores that share options, as in a job: a local store takes none."""
+    """The storage options to open `uri` with, when several stores are given the same options, as in a job.
+
+    Empty for a local path, since a local store takes no options.
+    """
     is_local = uri_scheme(uri_string(uri)) in (None, "file")
     return {} if is_local or storage_options is None else storage_options
 

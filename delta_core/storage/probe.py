@@ -87,5 +87,5 @@ def _refuses_second_create(create: Callable[[str, bytes], None], delete: Callabl
     raise AmbiguousWriteError(
         "It is not known whether the store honours preconditions.",
         cause=f"{_TRIES} times the store answered that a new name is taken.",
-        fix="Try again when the store has less load.",
+        fix="Repeat the write when the store has less load.",
     )

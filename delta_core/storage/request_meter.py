@@ -45,7 +45,7 @@ class RequestMeter:
             self._bytes_written += bytes_written
 
     def totals(self) -> RequestTotals:
-        """The totals so far."""
+        """The totals since the process started."""
         with self._lock:
             return RequestTotals(
                 requests=self._requests,

@@ -291,7 +291,7 @@ class S3DynamoDbLogStore:
                         raise _NotReadBackError(
                             f"It is not known which writer created {path!r}.",
                             cause=error.problem,
-                            fix="Read it back.",
+                            fix="Read the object to see which writer created it.",
                         ) from error
                 else:
                     if stored == data:

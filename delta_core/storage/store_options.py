@@ -113,8 +113,8 @@ def option_strings(options: Mapping[str, object] | None) -> dict[str, str]:
     """Storage options as strings, from the values of a Python program: booleans, numbers, NumPy scalars.
 
     Raises:
-        ConfigurationError: the options are not a mapping, a name is not a string, or a value has another
-            type. The message never contains a value.
+        ConfigurationError: the options are not a mapping, a name is not a string, or a value is not a string,
+            a number or a boolean. The message never contains a value.
     """
     if options is None:
         return {}

@@ -23,7 +23,7 @@ class Deleted:
 
     Attributes:
         files, size_bytes: count and total size of the deleted objects.
-        changed: paths of the objects that had another size or time and were kept.
+        changed: paths of the objects whose size or time had changed, so that they were kept.
     """
 
     files: int = 0

@@ -180,7 +180,7 @@ class WebHdfsLogStore:
                 raise StorageError(
                     f"{len(data)} bytes of {path!r} arrived instead of {length}.",
                     cause="The object was replaced during the read, or the connection broke.",
-                    fix="Open it again.",
+                    fix="Open the object again.",
                 )
             return data
 

@@ -29,7 +29,7 @@ class WebHdfsAddress:
         root: the table root's absolute HDFS path, decoded; `""` is the root of the file system.
         endpoints: base URLs of the NameNodes, in the order in which they are tried.
         user: the user of simple authentication (`user.name`).
-        delegation_token: used in parsed_uri of a Kerberos login; never printed.
+        delegation_token: used in place of a Kerberos login; never printed.
         timeout_seconds: time limit of each step of a request: connecting, sending, waiting for bytes.
     """
 
@@ -45,8 +45,8 @@ def webhdfs_address(uri: str, options: Mapping[str, str]) -> WebHdfsAddress:
     """The address from a URI and the options of a store. Makes no request.
 
     Raises:
-        InvalidUriError: the URI has another scheme, no host, a host that cannot be a service, a user, a
-            query or fragment, or a path with '..'.
+        InvalidUriError: the URI's scheme does not belong to HDFS, or the URI has no host, a host that cannot
+            be a service, a user, a query or fragment, or a path with '..'.
         ConfigurationError: an option is unknown, or a value is not valid.
     """
     unknown = sorted(set(options) - set(WEBHDFS_OPTIONS))
@@ -139,7 +139,7 @@ def _timeout(value: str | None) -> float:
         seconds = 0.0
     if not 0 < seconds <= 86_400:
         raise ConfigurationError(
-            f"The option 'timeout_seconds' is {value!r}.",
+            f"The option 'timeout_seconds' cannot be {value!r}.",
             cause="The value must be a number of seconds above 0 and at most a day.",
             fix="Write 60, for example.",
         )

@@ -79,10 +79,12 @@ def unclear(path: str, cause: str, *, overwrite: bool) -> StorageError:
     """The error for a rename that may have taken place, or may take place later."""
     if overwrite:
         return StorageError(
-            f"It is not known whether {path!r} was written.", cause=cause, fix="Write it again."
+            f"It is not known whether {path!r} was written.", cause=cause, fix="Write the object again."
         )
     return AmbiguousWriteError(
-        f"It is not known whether {path!r} was created.", cause=cause, fix="Read it back."
+        f"It is not known whether {path!r} was created.",
+        cause=cause,
+        fix="Read the object to see whether it was created.",
     )
 
 

@@ -140,7 +140,7 @@ def set_default(schema: StructType, column: Sequence[str], text: str) -> StructT
     Raises:
         SchemaEvolutionError: the column does not exist.
         SchemaError: the column cannot have a default: it is nested, generated, an identity column, or a
-            variant column with another default than null.
+            variant column whose default is not null.
         ExpressionError: see `ColumnDefault.value`.
     """
     path = find_path(schema, column)

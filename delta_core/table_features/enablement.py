@@ -106,13 +106,13 @@ _PREVIEWS = frozenset(name for name in FEATURES if name.endswith("-preview"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolRequest:
-    """Explicit requests for the protocol in the given properties, and the properties to store.
+    """Explicit requests for the protocol among a user's properties, and the properties to store.
 
     Attributes:
         features: features from `delta.feature.<name>`, in the protocol's spelling.
         reader_version: `delta.minReaderVersion`; None when it is absent.
         writer_version: `delta.minWriterVersion`; None when it is absent.
-        properties: the other properties, which are stored with the table.
+        properties: the remaining properties, which are stored with the table.
         clusters: whether the commit sets clustering columns.
     """
 
@@ -128,8 +128,7 @@ class ProtocolRequest:
 
         Raises:
             InvalidTablePropertyError: a name or value that `property_strings` refuses, a version that the
-                protocol does not have, incompatible versions, or a feature with another value than
-                `supported`.
+                protocol does not have, incompatible versions, or a feature whose value is not `supported`.
             UnsupportedTableFeatureError: a feature that is not known.
         """
         features: set[str] = set()
@@ -172,8 +171,8 @@ def property_strings(given: Mapping[str, object]) -> dict[str, str]:
     """Table properties as strings, from Python values: str, True and False, numbers, also NumPy's.
 
     Raises:
-        InvalidTablePropertyError: the properties are not a mapping, a name is not a string, or a value is of
-            another type or is not valid Unicode.
+        InvalidTablePropertyError: the properties are not a mapping, a name is not a string, or a value has an
+            unsupported type or is not valid Unicode.
     """
     if not isinstance(given, Mapping):
         raise InvalidTablePropertyError(
@@ -232,9 +231,8 @@ def evolved_protocol(
     """The protocol of a table whose schema is changed by a write, never below the current protocol.
 
     The old definition may need features that the protocol does not list. The protocol requires to ignore
-    them,
-    and features that are not supported for writing stay ignored: a write of rows does not enable anything
-    that was not requested.
+    them, and features that are not supported for writing stay ignored: a write of rows does not enable
+    anything that was not requested.
 
     Raises:
         UnsupportedTableFeatureError: the new schema needs a feature that is not supported for writing.

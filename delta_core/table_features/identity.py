@@ -248,7 +248,7 @@ def with_high_water_marks(schema: StructType, columns: Iterable[IdentityColumn])
 
 
 def keep_high_water_marks(schema: StructType, other: StructType) -> StructType:
-    """The schema with marks at or beyond those of another version of the table.
+    """The schema with marks at or beyond those of `other`, the schema of another version of the table.
 
     For overwrites and restores, which take a schema from elsewhere. Columns are matched by their physical
     name, or by their name without column mapping.

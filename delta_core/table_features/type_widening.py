@@ -30,7 +30,10 @@ _ORDER = (BYTE, SHORT, INTEGER, LONG)
 
 
 def widens(before: DataType, after: DataType) -> bool:
-    """Whether the protocol allows the change of a column's type, and this library reads it."""
+    """Whether the protocol allows widening `before` to `after`, and this library reads such files.
+
+    Files that were written before the change still have the type `before`.
+    """
     if before in _ORDER:
         if after in _ORDER:
             return _ORDER.index(before) < _ORDER.index(after)

@@ -135,7 +135,7 @@ def with_versions(protocol: Protocol, *, reader_version: int, writer_version: in
 
 
 def merged(protocol: Protocol, other: Protocol) -> Protocol:
-    """The first protocol with all features that the second supports, as needed by restores and clones."""
+    """`protocol` with all features that `other` supports as well, as needed by restores and clones."""
     return with_features(protocol, supported_features(other))
 
 

@@ -29,7 +29,7 @@ class CommitProperties:
             reports `AlreadyApplied`. Versions of one application only increase, so a lower version counts as
             applied too.
         delivery: the application id and version of the original work, for work that is repeated under
-            another `txn`. It is recorded in addition to `txn`. When the table has a later version of that
+            a new `txn`. It is recorded in addition to `txn`. When the table has a later version of that
             application id, the commit is a no-op.
         max_attempts: how many times another writer may win before the commit fails.
         deadline_seconds: how long the commit may take in total.
@@ -63,17 +63,18 @@ class CommitProperties:
         ):
             if string is not None and not isinstance(string, str):
                 raise ConfigurationError(
-                    f"{name} is of type {type(string).__name__}.",
+                    f"The argument `{name}` cannot be of type {type(string).__name__}.",
                     cause=f"Other engines cannot read a commit in which {name} is not a string.",
                     fix="Pass a string, such as json.dumps(...) of the value.",
                 )
         if isinstance(max_attempts, bool) or not isinstance(max_attempts, int) or max_attempts < 1:
             raise ConfigurationError(
-                f"max_attempts is {max_attempts!r}.", fix="Pass a whole number of 1 or more."
+                f"The argument `max_attempts` cannot be {max_attempts!r}.",
+                fix="Pass a whole number of 1 or more.",
             )
         if not isinstance(deadline_seconds, int | float) or not 0 <= deadline_seconds < math.inf:
             raise ConfigurationError(
-                f"deadline_seconds is {deadline_seconds!r}.",
+                f"The argument `deadline_seconds` cannot be {deadline_seconds!r}.",
                 fix="Pass a finite number of seconds that is 0 or more.",
             )
         values = {

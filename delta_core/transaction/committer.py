@@ -372,7 +372,7 @@ class Committer:
     def _given_up(self, winner: int) -> Conflict:
         error = MaxCommitAttemptsError(
             f"Other writers won every attempt, last with version {winner}.",
-            cause=f"{self._attempts} attempts were made.",
+            cause=f"The number of attempts was {self._attempts}.",
             fix="Run the operation again when fewer writers are active, or raise max_attempts.",
         )
         return Conflict(winner=winner, rule="attempts_exhausted", error=error, attempts=self._attempts)

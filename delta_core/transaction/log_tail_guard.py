@@ -80,7 +80,7 @@ class LogTailGuard:
         return self.clock.now_ms() - self.verified_at_ms
 
     def replace_actions(self, actions: Sequence[Action]) -> None:
-        """Record that other actions will be committed. They may name other files."""
+        """Record that `actions` will be committed instead of the earlier ones. They may name other files."""
         if self.staged is not None:
             self.staged.replace_actions(actions)
 

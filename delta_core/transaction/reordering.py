@@ -34,11 +34,13 @@ class ConflictCheck:
     _moved: set[str] = field(default_factory=set)
 
     def with_transaction(self, transaction: CommitFootprint) -> ConflictCheck:
-        """This check with its winners so far, for another transaction."""
+        """A copy of this check for `transaction`, which keeps the winners that were examined already."""
         return ConflictCheck(transaction=transaction, _passed=self._passed, _moved=self._moved)
 
     def examine(self, winner: WinningCommit) -> RuleViolation | None:
-        """The rule that forbids the transaction to follow this winner and those before it, or None.
+        """The rule by which the transaction conflicts with this winner or an earlier one.
+
+        None if the transaction may be committed after all of them.
 
         Call it for each winner, in the order of the versions.
         """

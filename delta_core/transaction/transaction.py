@@ -282,7 +282,7 @@ class Transaction:
             DeltaError: the errors of `prepare`.
         """
         if self._finished:
-            raise CommitError("The transaction was already committed.", fix="Begin another transaction.")
+            raise CommitError("The transaction was already committed.", fix="Begin a new transaction.")
         self._finished = True
         if self.snapshot is not None:
             applied = already_applied(

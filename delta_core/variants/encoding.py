@@ -44,10 +44,10 @@ class Dictionary:
         """The dictionary in a variant's `metadata`.
 
         Raises:
-            MalformedVariant: the dictionary is damaged, or has another version.
+            MalformedVariant: the dictionary is damaged, or its version is not supported.
         """
         if not metadata or metadata[0] & 0x0F != _VERSION:
-            raise MalformedVariant(f"The metadata begins with {metadata[:1].hex() or 'nothing'}.")
+            raise MalformedVariant(f"The metadata has no version 1: {metadata[:1].hex() or 'it is empty'}.")
         width = (metadata[0] >> 6) + 1
         size = _number(metadata, 1, width)
         offsets = _numbers(metadata, 1 + width, size + 1, width)
@@ -133,7 +133,7 @@ def string_bytes(value: bytes) -> bytes:
 
 
 def value_size(data: bytes, at: int) -> int:
-    """The size in bytes of the value that begins at an offset; nested values are not checked.
+    """The size in bytes of the value that begins at the offset `at`; nested values are not checked.
 
     Raises:
         MalformedVariant: the value is missing or incomplete.

@@ -42,7 +42,8 @@ def variant_array(values: Iterable[Any]) -> pa.StructArray:
             variant null. A datetime without a zone stays without one.
 
     Raises:
-        SchemaMismatchError: a value has another type, or is too large; the message has its position.
+        SchemaMismatchError: a value has a type that is not listed above, or is too large; the message has
+            its position.
     """
     rows: list[dict[str, bytes] | None] = []
     for number, value in enumerate(values):

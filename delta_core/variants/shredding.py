@@ -80,7 +80,7 @@ def reassemble(array: pa.StructArray) -> pa.StructArray:
     group = _children(array)
     rows = group.pop("metadata")
     if not pa.types.is_binary(rows.type):
-        raise MalformedVariant(f"The metadata has type {rows.type}.")
+        raise MalformedVariant(f"The metadata has type {rows.type}, not binary.")
     metadata: Values = rows.to_pylist()
     is_null = pc.is_null(array)
     absent = is_null.to_pylist()
@@ -130,7 +130,7 @@ def _values(group: Mapping[str, pa.Array], dictionaries: _Dictionaries, depth: i
         raise MalformedVariant(f"A value has the columns {sorted(group)}, not `value` and `typed_value`.")
     value, typed = group.get(_VALUE), group.get(_TYPED)
     if value is not None and not pa.types.is_binary(value.type):
-        raise MalformedVariant(f"A column `value` has type {value.type}.")
+        raise MalformedVariant(f"A column `value` has type {value.type}, not binary.")
     stored: Values = [None] * len(dictionaries) if value is None else value.to_pylist()
     if typed is None or typed.null_count == len(typed):
         return stored
@@ -143,7 +143,7 @@ def _values(group: Mapping[str, pa.Array], dictionaries: _Dictionaries, depth: i
 
 def _one_of(stored: bytes | None, shredded: bytes | None) -> bytes | None:
     if stored is not None and shredded is not None:
-        raise MalformedVariant("`value` and `typed_value` both contain a value that is not an object.")
+        raise MalformedVariant("`value` and `typed_value` are both set, which is allowed only for objects.")
     return shredded if stored is None else stored
 
 

@@ -74,7 +74,7 @@ def check_value(value: bytes, dictionary: Dictionary) -> None:
                 _require_utf8(string_bytes(one))
             case _:
                 if one[0] >> 2 in _DECIMAL_IDS and one[1] > _HIGHEST_SCALE:
-                    raise MalformedVariant(f"A decimal has the scale {one[1]}.")
+                    raise MalformedVariant(f"A decimal has the scale {one[1]}, above {_HIGHEST_SCALE}.")
 
 
 def _dictionary(metadata: bytes) -> Dictionary:

@@ -23,7 +23,7 @@ def lacks_row_ids(files: pa.Table) -> pa.ChunkedArray:
 def files_without_row_ids(
     snapshot: Snapshot, *, limit: int, access: DataAccess = TABLE_ONLY
 ) -> list[AddFile]:
-    """Some of the live files without row ids, as in the log except for `dataChange`, which is false.
+    """At most `limit` live files without row ids, as in the log except for `dataChange`, which is false.
 
     A file whose statistics have no row count is opened, with two or three small reads.
 

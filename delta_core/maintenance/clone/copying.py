@@ -59,7 +59,7 @@ def copy_executor(copies: Sequence[Copy], target: LogStore, run: Run) -> Executo
 
 
 def copy_files(copies: Sequence[Copy], *, target: LogStore, run: Run) -> int:
-    """Copy all objects; returns the number of bytes. When a copy fails, no other copy is still running.
+    """Copy all objects; returns the number of bytes. After a failure, no copy is running any more.
 
     Raises:
         DeltaError: as `copy_file`.

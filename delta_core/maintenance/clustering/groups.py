@@ -15,8 +15,8 @@ class ClusteringGroup:
 
     Attributes:
         ordered_files: number of files that an earlier run already sorted by the same columns.
-        ordered_bytes: their size.
-        cubes: number of runs that wrote them.
+        ordered_bytes: total size of these files.
+        cubes: number of runs that wrote these files.
         num_files: number of new files.
     """
 

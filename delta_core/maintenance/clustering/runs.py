@@ -66,7 +66,7 @@ def write_run(
 def merged_rows(
     place: JsonObject, runs: Sequence[JsonObject], ranges: range, *, window_bytes: int, window_rows: int
 ) -> Iterator[tuple[pa.Table, Keys]]:
-    """The rows of consecutive ranges in key order, in tables of at most about the given size.
+    """The rows of consecutive ranges in key order, in tables of at most about `window_bytes`.
 
     Args:
         place: the spill directory of the runs.

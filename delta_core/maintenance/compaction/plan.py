@@ -121,7 +121,7 @@ def partition_predicate(snapshot: Snapshot, predicate: Expression | str | None) 
     others = sorted(referenced_names(resolved) - set(snapshot.partition_columns))
     if others:
         raise ExpressionError(
-            f"The predicate names {', '.join(others)}, but the table is not partitioned by this column.",
+            f"The predicate names columns that the table is not partitioned by: {', '.join(others)}.",
             cause="The operation rewrites whole files, so a predicate can only select partitions.",
             fix=f"Use the partition columns ({', '.join(snapshot.partition_columns) or 'none'}).",
         )

@@ -125,6 +125,6 @@ def _existing(store: LogStore, mode: str, run: Run) -> Committed | None:
 def _require_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ConfigurationError(
-            f"The argument {name} is {value!r}, which is not valid.",
+            f"The argument `{name}` cannot be {value!r}.",
             fix=f"Pass one of {', '.join(map(repr, allowed))}.",
         )

@@ -22,8 +22,8 @@ from delta_core.table_features.table_properties import TableProperties
 def read_file(task: JsonObject) -> JsonObject:
     """Read from a file's footer what its `add` action records. Two or three small reads.
 
-    Statistics are computed for the given table schema, the union of the files read so far. When the final
-    union differs, the caller reads the file again.
+    Statistics are computed for the schema in `task`, the union of the schemas of the files that were read
+    before. When the final union differs, the caller reads the file again.
 
     Args:
         task: `{table_uri, path, schema, partition_columns, configuration}`; the schema is the table's, as

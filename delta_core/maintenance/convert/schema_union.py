@@ -33,7 +33,7 @@ _STORED_ALIKE = (BYTE, SHORT, INTEGER)
 
 @dataclass(slots=True, kw_only=True)
 class SchemaUnion:
-    """The union of the schemas of the files added so far.
+    """The union of the schemas of the files that were added.
 
     Attributes:
         widens: whether the table has type widening.
@@ -107,7 +107,7 @@ class SchemaUnion:
                     f"The column {'.'.join((*prefix, column.name))} of the file {path!r} is spelled "
                     f"{same.name} in other files.",
                     cause="Some engines distinguish upper case from lower case, and would read nulls.",
-                    fix="Write the file again with the other spelling, or move the file away.",
+                    fix="Write the file again with that spelling, or move the file away.",
                 )
             if same is None:
                 known[column.name.casefold()] = column

@@ -52,7 +52,7 @@ class WholeLog:
             raise LogGapError(
                 f"The log of {snapshot.store.uri!r} has a gap before version {snapshot.version}.",
                 cause="A commit was deleted, or the store does not list it.",
-                fix="Try again. If the error remains, restore the missing file from a backup.",
+                fix="Drop the feature again. If the error remains, restore the missing file from a backup.",
             )
         if not snapshot.store.consistent_listing and listing.commits:
             oldest = min(oldest, listing.commits[0].version)
@@ -79,7 +79,7 @@ def _with_unlisted(store: LogStore, listing: LogListing, version: int) -> LogLis
         raise StaleListingError(
             f"The store does not list {len(candidates)} or more commits of {store.uri!r}.",
             cause=f"The store lists new objects late. At most {MAX_LOOKUPS} commits are looked up by name.",
-            fix="Try again later.",
+            fix="Drop the feature again later, when the store lists these commits.",
         )
     return with_commits(store, listing, candidates)
 

@@ -42,7 +42,7 @@ class Drop:
         only_next: bool = False,
         last: bool = False,
     ) -> Committed:
-        """Commit actions.
+        """Make one commit of the drop.
 
         Args:
             latest: the version that the actions are based on.

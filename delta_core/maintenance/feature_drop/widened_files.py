@@ -34,7 +34,7 @@ def without_widened_columns(drop: Drop, latest: Snapshot) -> Snapshot:
     Requests: two or three small reads for each live file, and those of rewriting the narrow files.
 
     Raises:
-        FeatureRemovalError: a partition column was widened to a type with another serialization in the log.
+        FeatureRemovalError: a partition column was widened to a type that the log serializes differently.
         MissingDataFileError, InvalidTableError: a file's footer cannot be read.
         PathEscapeError: a file is neither in the table nor below an allowed root.
     """
@@ -73,7 +73,7 @@ def _changed_columns(snapshot: Snapshot) -> list[StructField]:
 def _narrow_files(
     drop: Drop, snapshot: Snapshot, changed: list[StructField], wide: set[str]
 ) -> Iterator[str]:
-    """Live files with another type for one of the columns; paths of other files are added to `wide`."""
+    """Live files in which a column does not have the table's type; adds the paths of the rest to `wide`."""
     plan = WritePlan.of(snapshot.protocol, snapshot.metadata)
     fields = {
         plan.mapping.physical_name(field): field

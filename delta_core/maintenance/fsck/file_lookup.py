@@ -49,7 +49,8 @@ def absences(
         store: the table's store.
         places: the places of the objects, or why a place must not be read.
         listed: paths below the table's root that a listing has shown.
-        access: the other roots, to which links may lead, and the clock of the pauses between attempts.
+        access: the roots besides the table's to which links may lead, and the clock of the pauses between
+            attempts.
 
     Raises:
         StorageError: the store failed to report whether it has an object. The other objects stay unchecked.

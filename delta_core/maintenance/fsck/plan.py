@@ -80,7 +80,7 @@ class FsckPlan:
         version: the version that was checked.
         considered_files: number of its live files.
         missing: files that would be removed from the table.
-        unreadable: other files that cannot be read, and that would stay.
+        unreadable: files that exist or may exist, but cannot be read; they would stay in the table.
     """
 
     table_id: str

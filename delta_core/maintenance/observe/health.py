@@ -40,8 +40,8 @@ class TableHealth:
         unclustered_files, unclustered_bytes: files that are not in Z-order by the requested columns; in a
             clustered table, files that were never clustered. 0 without requested or clustering columns.
         clustered_by: the table's clustering columns.
-        last_optimize_ms, last_vacuum_ms: time of the last such commit, from the newest 200 commits or from
-            the earlier facts; None when neither contains one.
+        last_optimize_ms, last_vacuum_ms: time of the last OPTIMIZE and of the last VACUUM, from the newest
+            200 commits or from the earlier facts; None when neither contains one.
     """
 
     uri: str
@@ -103,7 +103,7 @@ def observe(
     reach: DataAccess | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> TableHealth:
-    """Gather the facts. Reads no data file.
+    """Gather the facts about one version of a table. Reads no data file.
 
     Requests in addition to loading the snapshot: one listing, and a read of each newest commit until an
     OPTIMIZE and a VACUUM are found; at most 200 commits, and no commit up to the version of `before`.

@@ -96,7 +96,7 @@ def files_with_changed_row_ids(
 def missing_files(
     store: LogStore, added: Sequence[RestoredFile], *, allowed_roots: Sequence[LogStore] = ()
 ) -> tuple[str, ...]:
-    """Paths of files that the store lacks, or has with another size, or whose deletion vector it lacks.
+    """Paths of files that the store lacks or has with a different size, or whose deletion vector it lacks.
 
     Without its deletion vector a file would show deleted rows, so the file counts as missing. Requests: one
     for each file and each deletion vector file, or one listing of the table for many files.

@@ -40,12 +40,12 @@ class Parity:
         self.size_bytes += len(view)
 
     def hex(self) -> str:
-        """The parity of all bytes so far."""
+        """The parity of all bytes that were added."""
         return f"{self._parity:016x}"
 
 
 class ParityOutput(io.RawIOBase):
-    """Writes to another file and computes the parity of the written bytes."""
+    """Passes bytes on to `sink`, and computes the parity of the written bytes."""
 
     def __init__(self, sink: pa.NativeFile) -> None:
         super().__init__()

@@ -94,7 +94,7 @@ class SourceRows:
         files: Sequence[SourceFile],
         partition_values: Mapping[str, str | None],
     ) -> None:
-        """Prepare.
+        """Prepare the conversion for the files of one partition.
 
         Args:
             layout: the table's layout.

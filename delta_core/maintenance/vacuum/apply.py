@@ -73,7 +73,7 @@ def apply_vacuum(
 
     Args:
         snapshot: any version of the plan's table.
-        plan: made by `plan_vacuum`, also in another process.
+        plan: made by `plan_vacuum`, in this or another process.
         before_deleting: called before each group of deletions; an exception stops the vacuum.
         run: the surroundings. Only the end commit records the idempotency key. Without an executor, a local
             disk gets one thread.
@@ -81,7 +81,7 @@ def apply_vacuum(
     Raises:
         MaintenanceError: the plan is for another table, or contains files that a vacuum never deletes; or
             the file of a deletion vector cannot be determined.
-        UnsupportedTableFeatureError: the table has a new feature that is not supported.
+        UnsupportedTableFeatureError: since the plan, the table got a feature that is not supported.
         LeaseFileError: a reader's pin cannot be read.
         StorageError: the store failed. Some files of the plan may already be deleted.
     """

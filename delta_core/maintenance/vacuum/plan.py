@@ -43,7 +43,7 @@ class VacuumPlan:
 
     Attributes:
         version: the newest version, read after the listing.
-        retention: the retention.
+        retention: the retention from which `cutoff_ms` is computed.
         cutoff_ms: only files that were written and removed before this time are in the plan.
         listed_files, listed_bytes: number and size of the listed data files, including files to keep.
         num_directories: number of directories with listed data files.

@@ -11,7 +11,7 @@ from delta_core.storage.unchanged import delete_unchanged
 def delete_files(task: JsonObject) -> JsonObject:
     """Delete the planned files that did not change since the plan.
 
-    A file with another size or modification time was written again and is kept. A file in a directory that
+    A file whose size or modification time differs was written again and is kept. A file in a directory that
     has become another table is kept too. A missing file is ignored. Costs two requests for each file, and
     one for each parent directory.
 

@@ -145,7 +145,7 @@ def test_files_with_whole_variants_are_read_beside_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "cause"),
     [
-        (pa.array([part(1) | text("x") | {"typed_value": 1}], PARTS), "both contain a value"),
+        (pa.array([part(1) | text("x") | {"typed_value": 1}], PARTS), "are both set"),
         (pa.array([{"metadata": EMPTY, "typed_value": 1}], pa.struct(
             [pa.field("metadata", pa.binary()), pa.field("typed_value", pa.uint32())]
         )), "uint32"),

@@ -173,8 +173,8 @@ A_LONG = {"a": {"value": None, "typed_value": 1}}
 @pytest.mark.parametrize(
     ("typed", "given", "cause"),
     [
-        (pa.int64(), row(1, INT_1), "both contain a value"),
-        (pa.list_(pair(pa.int64())), row([], INT_1), "both contain a value"),
+        (pa.int64(), row(1, INT_1), "are both set"),
+        (pa.list_(pair(pa.int64())), row([], INT_1), "are both set"),
         (pa.struct([pa.field("a", pair(pa.int64()))]), row(A_LONG, INT_1, ABC), "is not an object"),
         (pa.struct([pa.field("a", pair(pa.int64()))]), row(A_LONG, None, EMPTY), "has no field 'a'"),
         (pa.struct([pa.field("c", pair(pa.int64()))]), row({"c": None}, OBJECT_C, ABC), "'c' exists twice"),

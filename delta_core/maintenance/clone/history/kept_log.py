@@ -43,9 +43,9 @@ class KeptLog:
 
 
 def whole_log(listing: LogListing, *, version: int, from_version: int | None, uri: str) -> KeptLog:
-    """The log from its oldest readable version, or from a given version, to the last version.
+    """The log from its oldest readable version, or from `from_version`, to `version`.
 
-    When the given version has no checkpoint, the log begins at the newest checkpoint before it.
+    When `from_version` has no checkpoint, the log begins at the newest checkpoint before it.
 
     Args:
         listing: the listing of the source's log.

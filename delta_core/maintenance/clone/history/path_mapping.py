@@ -51,7 +51,7 @@ class PathMapping:
     Attributes:
         source: the source's store.
         access: the roots that absolute paths may lead to.
-        any_changed: whether any path mapped so far differs between the two logs.
+        any_changed: whether a path that was mapped differs between the two logs.
     """
 
     source: LogStore

@@ -29,7 +29,7 @@ _CHUNK_BYTES = 8 << 20
 def publish_log(
     files: Sequence[StagedFile], *, target: LogStore, is_new: bool, clock: Clock
 ) -> tuple[int, bool]:
-    """Write the files in the given order. An existing commit is never replaced.
+    """Write the files of a log in the order of `files`. An existing commit is never replaced.
 
     A log that is published in part shows an older version of the source; a second call publishes the rest.
     Requests: one for each commit, two for each other file, and one for each modification time if the store
