@@ -131,7 +131,7 @@ def parse_shard(shard: object) -> tuple[int, int]:
 
 
 def at_least(lowest: int, value: int | None, *, what: str, fix: str) -> int | None:
-    """The value; None stays None.
+    """Return the value when it is at least `lowest`; None stays None.
 
     Raises:
         ConfigurationError: the value is below `lowest`, or not a whole number.
@@ -156,7 +156,7 @@ def whole_bytes(value: int | None, *, what: str) -> int | None:
 
 
 def share(value: float, *, what: str) -> float:
-    """A number from 0 to 1.
+    """Return the value when it is a number from 0 to 1.
 
     Raises:
         ConfigurationError: the value is not a number from 0 to 1.

@@ -43,7 +43,7 @@ def protected_before(snapshot: Snapshot) -> int:
 
 
 def may_delete_log_before(snapshot: Snapshot, listing: LogListing, version: int) -> bool:
-    """True when the log before a version, and no other part of it, may be deleted.
+    """Whether the log before a version may be deleted while all later log files are kept.
 
     If the version lies in the protected part, the function reads every commit and checkpoint that would be
     deleted, and those of the version. Otherwise it reads nothing.

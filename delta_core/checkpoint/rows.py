@@ -105,7 +105,7 @@ class CheckpointRows:
 
 
 def unexpired_transactions(snapshot: Snapshot) -> list[SetTransaction]:
-    """The application transactions without those older than the table's `setTransactionRetentionDuration`."""
+    """The application transactions that are not older than the table's `setTransactionRetentionDuration`."""
     retention = snapshot.properties.set_transaction_retention_ms
     oldest = None if retention is None else snapshot.clock.now_ms() - retention
     return [

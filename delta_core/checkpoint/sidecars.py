@@ -70,7 +70,7 @@ def delete_sidecars(store: LogStore, paths: Sequence[str]) -> None:
 
 
 class _Cut:
-    """Groups of rows, divided into parts with a given number of rows."""
+    """Cuts groups of rows into parts with the numbers of rows that the caller requests."""
 
     def __init__(self, groups: Iterator[pa.Table]) -> None:
         self._groups = groups

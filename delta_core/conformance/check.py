@@ -25,7 +25,7 @@ class Status(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Context:
-    """The context of the checks.
+    """The prefix, the processes and the limits that the checks of a run share.
 
     Attributes:
         place: the prefix of the run.

@@ -101,7 +101,7 @@ def only_unchanged_objects_are_deleted(store: LogStore) -> None:
 
 
 def listing_is_sorted_flat_and_starts_after(store: LogStore) -> None:
-    """A listing contains the names in the directory itself, in order, after a given name."""
+    """A listing contains the names directly in the directory, in order, from after `start_after` on."""
     for name in ("b", "a", "c", "sub/d", "a.b"):
         store.put(f"l/{name}", b"")
     for after, expected in (

@@ -31,7 +31,7 @@ class LogStoreContract:
 
     @pytest.mark.parametrize("guarantee", CONTRACT)
     def test_the_store_keeps(self, store: LogStore, guarantee: str) -> None:
-        """One guarantee of `delta_core.conformance.contract`; its docstring there describes it."""
+        """The store keeps one guarantee; the function in `delta_core.conformance.contract` describes it."""
         CONTRACT[guarantee](store)
 
     def test_exactly_one_of_racing_creators_wins(self, store: LogStore) -> None:

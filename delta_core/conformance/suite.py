@@ -33,7 +33,7 @@ def certify(
     on_result: Callable[[CheckResult], None] = lambda result: None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> ConformanceReport:
-    """Check a store below a URI.
+    """Run all checks on the store of a URI, and return the report.
 
     Everything is written below one new prefix, which is cleaned up at the end. Nothing else below the URI is
     read, written or deleted. Makes about two thousand requests of a few bytes, and transfers 40 MB each way.

@@ -27,7 +27,7 @@ INVARIANTS_KEY = "delta.invariants"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """One condition.
+    """A CHECK constraint or column invariant of a table, parsed.
 
     Attributes:
         name: the CHECK constraint's name, or the column of an invariant.

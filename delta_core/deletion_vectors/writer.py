@@ -107,7 +107,7 @@ def inline_descriptor(positions: npt.ArrayLike) -> DeletionVectorDescriptor:
 
 
 class _DeletionVectorFile:
-    """A file that is being written."""
+    """A file of deletion vectors that is being written."""
 
     def __init__(self, store: LogStore, prefix_characters: int) -> None:
         identity = uuid4()

@@ -318,7 +318,7 @@ def _check_arguments(mode: CommitMode, predicate: Expression | str | None, overw
 
 
 def _check_same_files(written_for: MetadataUpdate, change: MetadataUpdate) -> None:
-    """Check that files written for one table definition are valid for another.
+    """Check that files written for the definition `written_for` are valid for the definition `change`.
 
     The files of plain tables have the same layout in every table. Other requirements of a table definition
     are met only when they were known when the files were written.

@@ -48,7 +48,7 @@ class MatchedRows:
         unread: Collection[str] = (),
         use_threads: bool = True,
     ) -> None:
-        """Prepare; nothing is read yet.
+        """Prepare to read matched rows; nothing is read yet.
 
         Args:
             snapshot: the table that the files belong to.
@@ -77,7 +77,7 @@ class MatchedRows:
             yield batch
 
     def matching(self, match: FileMatch) -> Iterator[RowBatch]:
-        """The rows that match."""
+        """The rows of a file that match the predicate."""
         rows = match.rows
         if rows is None:
             batches = self._batches(self._reader, match.file, deleted=self._deleted_in(match.file))
@@ -254,7 +254,7 @@ def _chunks(column: Array) -> list[pa.Array]:
 
 
 def _among(positions: Positions, others: Positions) -> Mask:
-    """For each of some ascending positions, whether it is among other ascending positions."""
+    """For each of `positions`, whether it is among `others`. Both are ascending."""
     if not len(positions):
         return np.zeros(0, np.bool_)
     first, last = np.searchsorted(others, (positions[0], positions[-1] + 1))

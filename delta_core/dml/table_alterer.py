@@ -46,7 +46,7 @@ class TableAlterer:
         assign_row_ids: Callable[[CommitProperties], object] | None = None,
         allowed_roots: Sequence[LogStore] = (),
     ) -> None:
-        """Prepare; no request.
+        """Create the object, without a request.
 
         Args:
             table: the handle.

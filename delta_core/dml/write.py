@@ -76,7 +76,7 @@ class TableHandle(Protocol):
         ...
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Show this version from now on."""
+        """Show `snapshot` from now on."""
         ...
 
 
@@ -223,7 +223,7 @@ class _Write:
     may_be_behind: bool
 
     def commit(self, snapshot: Snapshot | None, verified_at_ms: int) -> Committed:
-        """Write and commit. Try again when another writer only advanced identity columns.
+        """Write and commit, and repeat both when another writer only advanced identity columns.
 
         The rows are then written again with new identity values. A stream can be read only once, so its
         conflict is raised, like every other conflict.

@@ -6,7 +6,7 @@ from delta_core.errors.base import DeltaError, described
 
 
 class SchemaError(DeltaError):
-    """A schema is invalid or does not fit."""
+    """A schema is not valid, or does not fit the table or the operation."""
 
     code = "SCHEMA_ERROR"
 

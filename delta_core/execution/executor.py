@@ -17,7 +17,7 @@ class Executor(Protocol):
 
     @property
     def name(self) -> str:
-        """`inline` or `spark`."""
+        """The executor's name: `inline` or `spark`."""
         ...
 
     def cores_per_task(self, tasks: int) -> int:

@@ -27,7 +27,7 @@ class InlineExecutor:
 
     @property
     def name(self) -> str:
-        """Always `inline`."""
+        """The executor's name, `inline`."""
         return "inline"
 
     @property

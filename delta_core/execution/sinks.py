@@ -52,7 +52,7 @@ class JsonLinesSink:
         self._lock = threading.Lock()
 
     def emit(self, event: ProgressEvent) -> None:
-        """Write the event's line."""
+        """Write the event as one line of JSON."""
         line = f"{self._prefix}{event_to_json(event)}\n"
         with self._lock:
             self._stream.write(line)
@@ -82,7 +82,7 @@ class CallbackSink:
         self._callback = callback
 
     def emit(self, event: ProgressEvent) -> None:
-        """Call the function."""
+        """Call the callback with the event."""
         self._callback(event)
 
 
@@ -93,6 +93,6 @@ class TeeSink:
         self._sinks = tuple(sinks)
 
     def emit(self, event: ProgressEvent) -> None:
-        """Emit to each sink."""
+        """Pass the event to each sink."""
         for sink in self._sinks:
             sink.emit(event)

@@ -169,7 +169,7 @@ def may_have_value(operand: Expression, stats: StatsColumns) -> Mask:
 
 
 def everywhere(stats: StatsColumns) -> Mask:
-    """True for each file."""
+    """A mask that is true for each file."""
     return np.ones(stats.num_files, dtype=np.bool_)
 
 

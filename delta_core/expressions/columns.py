@@ -24,7 +24,7 @@ from delta_core.expressions.ast import (
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """The direct operands."""
+    """The direct operands of an expression."""
     match expression:
         case Comparison() | Arithmetic():
             return (expression.left, expression.right)

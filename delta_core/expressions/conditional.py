@@ -46,7 +46,7 @@ _DIGITS = dict(zip(INTEGRAL_RANGES, (3, 5, 10, 20), strict=True))
 
 
 def resolve_case(expression: Call, conditions: Sequence[Expression], values: Sequence[Typed]) -> Typed:
-    """The resolved call and its type.
+    """Resolve a CASE: the call with converted values, and its type.
 
     Args:
         expression: the call, for error messages.

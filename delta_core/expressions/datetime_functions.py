@@ -65,7 +65,7 @@ def pattern_parts(pattern: str) -> list[str]:
 
 
 def pattern_directives(pattern: str) -> list[str] | None:
-    """The letters of a `date_format` pattern in order, such as `["yyyy", "MM"]`; None when it has others."""
+    """The letters of a `date_format` pattern, such as `["yyyy", "MM"]`; None if one is not supported."""
     parts = pattern_parts(pattern)
     if "".join(parts) != pattern:
         return None
@@ -128,7 +128,7 @@ def last_day(value: Operand) -> Operand:
 
 
 def as_date(value: Operand) -> Operand:
-    """The date of a time."""
+    """The date of a timestamp."""
     if pa.types.is_date(value.type):
         return value
     return pc.cast(value, pa.date32(), safe=False)

@@ -41,7 +41,7 @@ Operand = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """One function.
+    """A function that an expression may call.
 
     Attributes:
         min_arguments: smallest number of arguments.

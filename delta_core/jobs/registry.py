@@ -57,7 +57,7 @@ class JobKind:
     opens_table: bool = True
 
     def check_params(self, params: Mapping[str, Any]) -> None:
-        """Check a spec's parameters.
+        """Check the parameters of a spec of this kind.
 
         Raises:
             InvalidJobSpecError: a parameter is missing, unknown or of a wrong type. The error names all of
@@ -76,7 +76,7 @@ class JobRegistry:
         self._loaded = group is None
 
     def register(self, kind: JobKind) -> None:
-        """Add a kind.
+        """Add a job kind to the registry.
 
         Raises:
             ConfigurationError: the name is taken by another kind.

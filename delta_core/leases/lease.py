@@ -197,7 +197,7 @@ class Lease:
 
     @property
     def path(self) -> str:
-        """The file that proves that this is the holder."""
+        """The path of this holder's newest file, which proves that it has the lease."""
         return self._files.path(self._number)
 
     def renew(self) -> None:
@@ -221,7 +221,7 @@ class Lease:
         )
 
     def check(self) -> None:
-        """Check that this is still the holder. Two requests.
+        """Check that this holder still has the lease. Two requests.
 
         Raises:
             LeaseLostError: its time has run out, another holder has it, or its files are missing.

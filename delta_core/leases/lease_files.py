@@ -137,7 +137,7 @@ class LeaseFiles:
         )
 
     def create(self, number: int, record: LeaseRecord) -> bool:
-        """Create a number, unless another holder has it. One write; more when the answer is unclear.
+        """Create the file with a number, unless another holder has. One write; more if the answer is unclear.
 
         Returns:
             True when the number has this content, regardless of the attempt that wrote it.

@@ -68,7 +68,10 @@ def sidecar_fields(info: ObjectInfo) -> dict[str, Any]:
 
 
 def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
-    """The hint; None when it is missing, unreadable, too large or contradicts its checksum. One request."""
+    """The hint `_last_checkpoint`. One request.
+
+    None when the hint is missing, unreadable or too large, or contradicts its checksum.
+    """
     try:
         data = _read(store)
         if len(data) > MAX_HINT_BYTES:
@@ -92,7 +95,7 @@ def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
 
 
 def write_last_checkpoint(store: LogStore, checkpoint: LastCheckpoint) -> None:
-    """Replace the hint. One request."""
+    """Replace the hint `_last_checkpoint`. One request."""
     fields = {
         "version": checkpoint.version,
         "size": checkpoint.size,

@@ -49,7 +49,7 @@ _PATTERNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPath:
-    """A parsed name.
+    """The parsed name of a log file.
 
     Attributes:
         name: the bare file name.

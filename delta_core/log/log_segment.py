@@ -31,7 +31,7 @@ _BACKOFF_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSegment:
-    """The files of one version.
+    """The log files from which one version is read.
 
     Attributes:
         commits: the commits after the checkpoint up to `version`: contiguous and ascending.
@@ -51,7 +51,7 @@ class LogSegment:
 
     @property
     def replayed_files(self) -> tuple[CommitFile, ...]:
-        """The files to read for the replay of the commits: log compaction files and the other commits.
+        """The files to read for the replay: log compaction files, and the commits that they do not combine.
 
         The `version` of a log compaction file is the last version that it combines.
         """

@@ -19,7 +19,7 @@ from delta_core.table_features.enablement import CONSTRAINT_PREFIX
 
 
 class Change(StrEnum):
-    """The kinds of difference."""
+    """The kinds of difference between data or a table and its contract."""
 
     NEW_COLUMN = "new_column"
     MISSING_COLUMN = "missing_column"
@@ -36,7 +36,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChange:
-    """One difference.
+    """A difference between data or a table and its contract.
 
     Attributes:
         column: the column's path (`address.city`, `tags.element`), or the constraint's name.

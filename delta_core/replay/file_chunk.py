@@ -69,12 +69,12 @@ class Memo:
         self._values: dict[Hashable, Any] = {}
 
     def get(self, key: Hashable) -> Any:
-        """The value, or None."""
+        """The value of a key, or None."""
         with self._lock:
             return self._values.get(key)
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Store a value."""
+        """Store the value of a key."""
         with self._lock:
             self._values[key] = value
             while len(self._values) > _MEMO_VALUES:
@@ -94,11 +94,11 @@ class MemoryChunk:
         return int(self.batch.num_rows)
 
     def column(self, name: str) -> pa.Array:
-        """One column."""
+        """A column of LIVE_FILE_SCHEMA."""
         return self.batch.column(name)
 
     def uncached_column(self, name: str) -> pa.Array:
-        """One column."""
+        """A column of LIVE_FILE_SCHEMA."""
         return self.batch.column(name)
 
     def partition(self, name: str) -> CodedStrings:
@@ -119,4 +119,4 @@ class MemoryChunk:
         return None
 
     def keep(self, name: str, batch: pa.RecordBatch) -> None:
-        """Does nothing."""
+        """Do nothing: a chunk in memory is not cached."""

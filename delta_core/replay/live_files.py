@@ -184,7 +184,7 @@ class LiveFiles:
             yield [slot.live(values) for values in make(slot.chunk)]
 
     def select(self, rows: pa.BooleanArray | pa.ChunkedArray | npt.NDArray[np.generic]) -> LiveFiles:
-        """Some of the files, in the same order.
+        """The files that `rows` selects, in the same order.
 
         Args:
             rows: a mask with one value for each file (null counts as False), or row numbers.

@@ -31,7 +31,7 @@ class CodedStrings:
     strings: pa.StringArray
 
     def take(self, rows: npt.NDArray[np.generic]) -> CodedStrings:
-        """Some of the rows, by number or by mask."""
+        """The rows that `rows` selects, by number or by mask."""
         return CodedStrings(self.codes[rows], self.strings)
 
     def to_array(self) -> pa.StringArray:

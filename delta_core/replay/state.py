@@ -44,7 +44,7 @@ class Tombstones:
     removes: Mapping[FileKey, Fields] = field(default_factory=dict)
 
     def apply(self, tail: Tail) -> Tombstones:
-        """The tombstones after later commits."""
+        """The tombstones after the later commits in `tail`."""
         removes = {key: value for key, value in self.removes.items() if key not in tail.adds}
         return Tombstones(
             checkpoint=self.checkpoint,
@@ -108,7 +108,7 @@ class ReplayState:
     tombstones: Tombstones
 
     def apply(self, tail: Tail) -> ReplayState:
-        """The state after later commits."""
+        """The state after the later commits in `tail`."""
         return ReplayState(
             protocol=tail.protocol or self.protocol,
             metadata=tail.metadata or self.metadata,

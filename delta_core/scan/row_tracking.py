@@ -53,14 +53,14 @@ class RowTrackingReader:
         return [StructField(name=name, data_type=LONG, nullable=False) for name in self.columns]
 
     def names_in_file(self, names: Iterable[str]) -> list[str]:
-        """The file's columns that must be read."""
+        """The columns among `names`, those of a file, that must be read."""
         present = set(names)
         return [self._materialised[name] for name in self.columns if self._materialised[name] in present]
 
     def arrays(
         self, read: Mapping[str, pa.Array], positions: Positions, numbers: FileRowTracking, path: str
     ) -> dict[str, pa.Array]:
-        """The columns of some rows of a file.
+        """The row tracking columns for some rows of a file.
 
         Args:
             read: the columns from `names_in_file`, as far as the file has them.

@@ -192,7 +192,7 @@ class _Cells:
         )
 
     def values(self, key: int, data_type: pa.DataType) -> pa.Array:
-        """The values of the key in a cell. Raises ArrowInvalid where a string has another form."""
+        """The values of the key in a cell. Raises ArrowInvalid where a string lacks the form."""
         following, form = self._cell(key + 1), self._form.cells[key + 1]
         if (form == ":") != pa.types.is_string(data_type):
             raise pa.ArrowInvalid("a value is a string where a number is expected, or vice versa")

@@ -220,7 +220,7 @@ class Candidates:
 
     @classmethod
     def of(cls, fields: Sequence[pa.Field]) -> Candidates:
-        """Index the fields."""
+        """Index fields by name and by id."""
         by_name: dict[str, pa.Field] = {}
         by_id: dict[int, pa.Field] = {}
         for field in fields:

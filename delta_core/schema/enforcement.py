@@ -110,7 +110,7 @@ def schema_problems(table_schema: StructType, data_schema: pa.Schema) -> list[st
 
 
 def type_problems(expected: DataType, actual: DataType, where: str = "value") -> list[str]:
-    """The reasons why values of one type cannot be stored in another; empty when they can."""
+    """The reasons why values of type `actual` cannot be stored as `expected`; empty when they can."""
     problems: list[str] = []
     _compare(expected, actual, where, problems)
     return problems

@@ -112,7 +112,7 @@ def empty_as_null(column: Column, data_type: DataType) -> Column:
 
 
 def parse(string: str | None, data_type: DataType) -> object:
-    """The value of a partition value's string.
+    """Parse the string of a partition value.
 
     Raises:
         CorruptLogError: the string is not of the type.

@@ -41,7 +41,7 @@ _DIGITS: Mapping[DataType, int] = {BYTE: 10, SHORT: 10, INTEGER: 10, LONG: 20}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeChange:
-    """One change of a type.
+    """A type change of a column, or of an element, key or value in it.
 
     Attributes:
         path: the path of the struct field that records it.

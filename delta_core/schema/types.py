@@ -38,7 +38,7 @@ class PrimitiveType:
 
 @dataclass(frozen=True, slots=True)
 class DecimalType:
-    """`decimal(precision, scale)`."""
+    """The type `decimal(precision, scale)`."""
 
     precision: int
     scale: int
@@ -49,7 +49,7 @@ class DecimalType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayType:
-    """An array."""
+    """The type of an array."""
 
     element_type: DataType
     contains_null: bool = True
@@ -60,7 +60,7 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapType:
-    """A map; keys are never null."""
+    """The type of a map; keys are never null."""
 
     key_type: DataType
     value_type: DataType
@@ -82,7 +82,7 @@ class StructField:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """A struct; the table's schema is one."""
+    """The type of a struct. A table's schema is a struct."""
 
     fields: tuple[StructField, ...]
 

@@ -25,7 +25,7 @@ from delta_core.storage.log_store import LogStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One commit.
+    """One commit in the history of a table.
 
     Attributes:
         version: the version.

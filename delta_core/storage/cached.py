@@ -56,12 +56,12 @@ class CachedLogStore:
 
     @property
     def consistent_listing(self) -> bool:
-        """The store's value."""
+        """The value of the wrapped store."""
         return self.inner.consistent_listing
 
     @property
     def remote(self) -> bool:
-        """The store's value."""
+        """The value of the wrapped store."""
         return self.inner.remote
 
     # ------------------------------------------------------------ reads

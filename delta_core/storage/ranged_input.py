@@ -32,11 +32,11 @@ class RangedInput(io.RawIOBase):
         self._buffer = b""
 
     def readable(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def seekable(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def tell(self) -> int:

@@ -30,7 +30,7 @@ class RequestTotals:
 
 
 class RequestMeter:
-    """Thread-safe counters."""
+    """Thread-safe counters of requests and transferred bytes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

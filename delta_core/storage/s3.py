@@ -77,7 +77,7 @@ def endpoint_of(options: StoreOptions) -> str | None:
 
 
 def profile_of(options: StoreOptions) -> str | None:
-    """The profile of the shared configuration to use; None when keys are given, or no profile."""
+    """The profile of the shared configuration to use; None when the options have keys, or no profile."""
     named = not _IDENTITY.isdisjoint(options.service) or bool(os.environ.get("AWS_ACCESS_KEY_ID"))
     return options.own.get("profile") or (None if named else os.environ.get("AWS_PROFILE"))
 

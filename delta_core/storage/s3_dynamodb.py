@@ -92,7 +92,7 @@ class S3DynamoDbLogStore:
 
     @property
     def consistent_listing(self) -> bool:
-        """As for S3, after the newest entry is recovered."""
+        """The value of S3: a listing of the log first recovers the newest entry."""
         return self._objects.consistent_listing
 
     @property
@@ -112,7 +112,7 @@ class S3DynamoDbLogStore:
         return self._objects.read(path)
 
     def head(self, path: str) -> ObjectInfo:
-        """As for S3, after the same recovery as `read`."""
+        """Size and time of one object, after the same recovery as `read`."""
         try:
             return self._objects.head(path)
         except ObjectNotFoundError:
@@ -121,7 +121,7 @@ class S3DynamoDbLogStore:
         return self._objects.head(path)
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
-        """As for S3. A listing of the log recovers the newest entry first: one more request."""
+        """The objects directly in a directory. For the log, one more request recovers the newest entry."""
         if path == _LOG:
             latest = self._entries.latest()
             if latest is not None and not latest.complete:
@@ -129,20 +129,20 @@ class S3DynamoDbLogStore:
         return self._objects.list_directory(path, start_after=start_after)
 
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
-        """As for S3."""
+        """Every object in S3 below a directory."""
         return self._objects.walk(path)
 
     @in_place_of(walk)
     def walk_batches(self, path: str = "") -> Iterator[ListedFiles]:
-        """As for S3."""
+        """As `walk`, in columns."""
         return walk_batches(self._objects, path)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """As for S3."""
+        """A seekable reader of an object in S3. Does not recover a missing commit."""
         return self._objects.open_input(path)
 
     def open_whole(self, path: str) -> pa.NativeFile:
-        """As `read`."""
+        """A seekable reader of the whole object, fetched as by `read`."""
         return pa.BufferReader(self.read(path))
 
     # ------------------------------------------------------------ writes
@@ -186,19 +186,19 @@ class S3DynamoDbLogStore:
             _log.warning("The commit is not completed yet.", extra={"path": path, "error": str(error)})
 
     def put(self, path: str, data: bytes) -> None:
-        """As for S3."""
+        """Create or replace the object in S3."""
         self._objects.put(path, data)
 
     def delete(self, path: str) -> None:
-        """As for S3."""
+        """Delete the object in S3; a missing one is not an error."""
         self._objects.delete(path)
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """As for S3."""
+        """A writer whose object appears in S3 when the context ends normally."""
         return self._objects.open_output(path)
 
     def persist(self, paths: Sequence[str]) -> None:
-        """As for S3."""
+        """Check that the objects exist in S3, where acknowledged writes are durable."""
         self._objects.persist(paths)
 
     # ------------------------------------------------------------ helpers

@@ -166,7 +166,7 @@ def _converts(result_type: DataType, column_type: DataType) -> bool:
 
 
 def _decimal_is_guessed(expression: Expression, result_type: DataType) -> bool:
-    """Whether this library may choose another precision for the result than Spark."""
+    """Whether this library may choose a different precision for the result than Spark does."""
     if not isinstance(result_type, DecimalType):
         return False
     return any(isinstance(node, Arithmetic) for node in _deciding(expression))

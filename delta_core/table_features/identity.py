@@ -78,7 +78,7 @@ class IdentityColumn:
         return reserved
 
     def after(self, reserved: IdentityRange) -> IdentityColumn:
-        """The column after these values were used."""
+        """The column after the values of `reserved` were used."""
         return self.reaching(reserved.last) if reserved.num_values else self
 
     def reaching(self, value: int) -> IdentityColumn:

@@ -31,7 +31,7 @@ Survivor = Callable[[str | None, str | None], str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalProperty:
-    """One internal property.
+    """A table property that operations maintain and that users cannot set.
 
     Attributes:
         key: its name.

@@ -50,7 +50,7 @@ class TableProperty(Generic[T]):
     accepted: str = ""
 
     def of(self, configuration: Mapping[str, str]) -> T:
-        """The table's value.
+        """The value of the property in a table's configuration.
 
         Raises:
             InvalidTablePropertyError: the string is not a value of the property.

@@ -21,7 +21,7 @@ class DecorrelatedJitter:
     _last_seconds: float = 0.0
 
     def next_seconds(self) -> float:
-        """The next pause."""
+        """The next pause, in seconds."""
         upper = max(self.base_seconds, self._last_seconds * 3)
         self._last_seconds = min(self.cap_seconds, self.random.uniform(self.base_seconds, upper))
         return self._last_seconds
@@ -41,7 +41,7 @@ class FullJitter:
     _exponent: int = 0
 
     def next_seconds(self) -> float:
-        """The next pause."""
+        """The next pause, in seconds."""
         ceiling = min(self.cap_seconds, self.base_seconds * 2**self._exponent)
         self._exponent = min(self._exponent + 1, 32)
         return self.random.uniform(0.0, ceiling)

@@ -95,7 +95,7 @@ class CommitProperties:
 
 
 def idempotency_key(key: IdempotencyKey) -> SetTransaction:
-    """The key as an action.
+    """The idempotency key as a `txn` action.
 
     Raises:
         ConfigurationError: the key is not one that a table can hold.

@@ -58,7 +58,7 @@ VACUUM_START = "VACUUM START"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictRule:
-    """A named rule."""
+    """A conflict rule and its name."""
 
     name: str
     check: RuleFunction

@@ -117,7 +117,7 @@ class DeletionVectorMerger:
         access: DataAccess = TABLE_ONLY,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Prepare; no request.
+        """Create the resolver, without a request.
 
         Args:
             store: the table's store.

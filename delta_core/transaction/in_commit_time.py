@@ -52,7 +52,7 @@ class InCommitTime:
 
     @property
     def domains(self) -> frozenset[str]:
-        """No domains."""
+        """No domains: this hook merges none."""
         return frozenset()
 
     def apply(self, draft: CommitDraft, version: int) -> CommitDraft:

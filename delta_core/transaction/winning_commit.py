@@ -32,7 +32,7 @@ class WinningCommit:
 
     @classmethod
     def of(cls, version: int, actions: Sequence[Action]) -> WinningCommit:
-        """Sort the actions of a version."""
+        """Sort the actions of a version by their kinds."""
         return cls(
             version=version,
             commit_info=next((a for a in actions if isinstance(a, CommitInfo)), None),

@@ -216,7 +216,7 @@ def _container(kind: int, values: Sequence[bytes], ids: Sequence[int], id_width:
 
 
 def encode_string(string: bytes) -> bytes:
-    """Encode a string in UTF-8."""
+    """Encode a string from its UTF-8 bytes."""
     if len(string) <= _MAX_SHORT_STRING:
         return bytes([len(string) << 2 | _SHORT_STRING]) + string
     return encode_sized(_STRING_ID, string)

@@ -47,7 +47,7 @@ Where the protocol leaves a choice to readers:
 
 
 def support_table() -> str:
-    """The page, as Markdown."""
+    """The page docs/protocol-support.md as Markdown."""
     rows = "".join(f"{_row(feature)}\n" for feature in sorted(FEATURES.values(), key=lambda f: f.name))
     return _HEAD + rows + _TAIL
 

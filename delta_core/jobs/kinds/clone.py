@@ -34,7 +34,7 @@ _PARAMS: Final = {
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Plan, copy the missing files, and commit. An empty plan commits nothing."""
+    """Plan a clone, copy the missing files, and commit. An empty plan commits nothing."""
     plan = _plan(spec, context)
     predicted = {
         "files_added": len(plan.adds),

@@ -74,7 +74,7 @@ _PARAMS: Final = {
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Plan, then apply. An empty plan commits nothing."""
+    """Plan a compaction, Z-order or clustering, then apply it. An empty plan commits nothing."""
     snapshot = context.require_snapshot()
     roots = context.allowed_roots(spec)
     plan = _make_plan(snapshot, spec.params, DataAccess(allowed_roots=roots, clock=context.clock))
@@ -167,7 +167,7 @@ def _make_plan(snapshot: Snapshot, params: Mapping[str, Any], data_access: DataA
 def _refuse_options(
     params: Mapping[str, Any], inapplicable: Sequence[str], *, cause: str, fix: str = "Leave the option out."
 ) -> None:
-    """Refuse options of another way of optimizing, which would be ignored silently."""
+    """Refuse options that do not apply to this way of optimizing, and would be ignored silently."""
     given = [name for name in inapplicable if params.get(name)]
     if given:
         raise ConfigurationError(

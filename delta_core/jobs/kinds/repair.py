@@ -18,7 +18,7 @@ _PARAMS: Final = {
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Plan, and commit only with `dry_run` false."""
+    """Plan a repair, and commit it only when the parameter `dry_run` is false."""
     snapshot = context.require_snapshot()
     plan = plan_fsck(snapshot, run=context.run)
     context.reporter.emit("files.planned", files=len(plan.missing), bytes=plan.missing_bytes)

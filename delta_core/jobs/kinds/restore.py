@@ -51,7 +51,7 @@ _PARAMS: Final = {
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Plan, and commit only with `dry_run` false."""
+    """Plan a restore, and commit it only when the parameter `dry_run` is false."""
     snapshot = context.require_snapshot()
     params = spec.params
     timestamp = params.get("timestamp")

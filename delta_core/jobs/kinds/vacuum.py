@@ -31,7 +31,7 @@ _PARAMS: Final = {
 
 
 def run(spec: JobSpec, context: JobContext) -> JobResult:
-    """Plan, and delete only with `dry_run` false."""
+    """Plan a vacuum, and delete files only when the parameter `dry_run` is false."""
     snapshot = context.require_snapshot()
     params = spec.params
     plan = plan_vacuum(

@@ -31,7 +31,7 @@ class MergeAction(StrEnum):
 
     @property
     def kind(self) -> str:
-        """`update`, `delete` or `insert`."""
+        """The kind of action: `update`, `delete` or `insert`."""
         return self.value.removesuffix("_all")
 
 
@@ -51,7 +51,7 @@ class Clause(Protocol):
 
     @property
     def action(self) -> MergeAction:
-        """The action."""
+        """The action of the clause."""
 
     @property
     def condition(self) -> object | None:

@@ -9,7 +9,7 @@ from delta_core.transaction.commit_result import Committed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptHistory:
-    """The history of a clone that keeps it.
+    """The history that a clone with `keep_history` has copied.
 
     Attributes:
         first_version: the oldest version in the source's log; for a clone that existed already, the first

@@ -51,7 +51,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translated:
-    """The clone's files.
+    """The clone's files for the files of the source.
 
     Attributes:
         adds: the `add` actions of the commit: new files, and existing files whose row ids changed.

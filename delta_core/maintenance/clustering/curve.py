@@ -54,7 +54,7 @@ def column_bits(columns: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnRanges:
-    """One column's ranges.
+    """The ranges that the values of one column are cut into.
 
     Attributes:
         path: the column's path, as physical names.

@@ -62,7 +62,7 @@ class GroupResult:
 
 
 class GroupRunner:
-    """Rewrites groups.
+    """Rewrites groups of files, each with its rows sorted along a curve.
 
     Args:
         store: the table's store.

@@ -36,7 +36,7 @@ class Sampler:
         self._keep(drawn, columns)
 
     def merge(self, document: Mapping[str, Any]) -> None:
-        """Merge the sample of other rows, as `to_json` wrote it."""
+        """Merge a sample of further rows, in the form that `to_json` writes."""
         drawn = np.frombuffer(base64.b64decode(document["drawn"]), np.float64)
         self._keep(drawn, [_column_from_json(item) for item in document["columns"]])
 

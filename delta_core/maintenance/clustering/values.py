@@ -48,7 +48,7 @@ class SortValues:
 
     @classmethod
     def concat(cls, parts: Sequence[SortValues]) -> SortValues:
-        """The parts in sequence."""
+        """Concatenate the values of the parts."""
         if all(part.nulls is None for part in parts):
             nulls = None
         else:

@@ -18,7 +18,7 @@ from delta_core.transaction.isolation import IsolationLevel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """One drop.
+    """The drop of one table feature.
 
     Attributes:
         feature: the feature's name, in the protocol's spelling.

@@ -106,7 +106,7 @@ class FsckPlan:
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def predicted(self) -> dict[str, int | None]:
-        """The metrics of the plan."""
+        """The expected metrics of the repair."""
         return {
             "files_removed": len(self.missing),
             "bytes_removed": self.missing_bytes,

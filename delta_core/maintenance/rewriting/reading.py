@@ -181,7 +181,7 @@ def _read_small(store: LogStore, path: str, max_bytes: int, options: ReadOptions
 
 
 def _require_whole(metadata: pq.FileMetaData) -> None:
-    """Check that the footer lists all row groups. Arrow does not check it and would read the others only."""
+    """Check that the footer lists all row groups. Arrow would read only the listed ones without an error."""
     rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     if rows != metadata.num_rows:
         raise pa.ArrowInvalid(

@@ -98,7 +98,7 @@ class FileKeys:
             self.add_keys(protected_keys(others, root_uri=self._root_uri))
 
     def add_all(self, other: FileKeys) -> None:
-        """Add the keys of another set for the same table."""
+        """Add the keys of `other`, which belongs to the same table."""
         self._plain += other._plain
         self._others |= other._others
         self._names |= other._names

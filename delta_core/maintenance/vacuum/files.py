@@ -57,7 +57,7 @@ class VacuumFiles(Sequence[VacuumFile]):
 
     @classmethod
     def of(cls, files: Iterable[VacuumFile]) -> Self:
-        """The files of any iterable.
+        """A sequence of the files of an iterable.
 
         Raises:
             TypeError, ValueError, OverflowError: a field has a value of a wrong type.
@@ -151,7 +151,7 @@ class VacuumFiles(Sequence[VacuumFile]):
             yield from names_in(self._table.column("path").slice(first, _ROWS_AT_ONCE))
 
     def column(self, name: str) -> pa.Array:
-        """One of COLUMNS, in one chunk."""
+        """A column, named as in COLUMNS, in one chunk."""
         column = self._table.column(name)
         return (
             column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [_empty(name)])

@@ -195,7 +195,7 @@ class _Folders:
         return folder_numbers
 
     def within_inner_tables(self) -> npt.NDArray[np.bool_]:
-        """For each directory: True when it is in another table."""
+        """For each directory: True when it is in an inner Delta table."""
         if not self.inner_tables:
             return np.zeros(len(self._numbers), dtype=np.bool_)
         within = [is_within(f"{folder}/", self.inner_tables) for folder in self._numbers]

@@ -49,7 +49,7 @@ def choose_retention(
     enforce_retention: bool = True,
     force: bool = False,
 ) -> Retention:
-    """The retention to apply.
+    """The retention that a vacuum applies.
 
     Args:
         properties: the table's properties, for `delta.deletedFileRetentionDuration`.

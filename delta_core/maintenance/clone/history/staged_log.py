@@ -32,7 +32,7 @@ _CHUNK_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedFile:
-    """A file of the log.
+    """A file of the clone's log, staged on this machine.
 
     Attributes:
         path: the file's path in the clone.
