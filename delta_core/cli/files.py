@@ -17,7 +17,9 @@ def require_writable(path: Path) -> None:
     """
     try:
         if path.is_dir():
-            raise ConfigurationError(f"{str(path)!r} is a folder.", fix="Name a file in this folder.")
+            raise ConfigurationError(
+                f"{str(path)!r} is a folder, not a file.", fix="Name a file in this folder."
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass

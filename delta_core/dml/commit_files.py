@@ -326,7 +326,7 @@ def _check_same_files(written_for: MetadataUpdate, change: MetadataUpdate) -> No
     if written_for.plan.is_plain and change.plan.is_plain:
         return
     raise MetadataChangedError(
-        "Another writer created the table at the same time with another definition.",
+        "Another writer created the table at the same time with a different definition.",
         cause="The column mapping or the generated values of the written rows do not fit that table.",
         fix="Run the write again.",
     )

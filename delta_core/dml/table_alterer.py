@@ -61,7 +61,7 @@ class TableAlterer:
     def __reduce__(self) -> NoReturn:
         """Raises ConfigurationError, which states what to pass instead."""
         raise refuse_pickle(
-            "The alter part of a table",
+            "The object `DeltaTable.alter`",
             "Pass the DeltaTable itself.",
         )
 
@@ -261,7 +261,7 @@ class TableAlterer:
         """Add one CHECK constraint, `{name: expression}`. The existing rows are checked first."""
         if not isinstance(constraints, Mapping) or len(constraints) != 1:
             raise ConfigurationError(
-                "The argument is not a mapping with one constraint.",
+                "The argument `constraints` is not a mapping with one constraint.",
                 cause=f"The argument is {constraints!r}.",
                 fix="Pass a single entry, such as {'positive': 'amount > 0'}.",
             )

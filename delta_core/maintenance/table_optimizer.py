@@ -44,7 +44,7 @@ class TableOptimizer:
     def __reduce__(self) -> NoReturn:
         """Raises ConfigurationError: the object cannot be pickled."""
         raise refuse_pickle(
-            "The optimize part of a table",
+            "The object `DeltaTable.optimize`",
             "Pass the DeltaTable itself.",
         )
 

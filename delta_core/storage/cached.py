@@ -179,7 +179,7 @@ def with_shared_cache(store: LogStore, *, environment: Mapping[str, str] | None 
     max_bytes_string = values.get("DELTAWARD_CACHE_BYTES") or str(DEFAULT_MAX_BYTES)
     if not max_bytes_string.isdecimal():
         raise ConfigurationError(
-            f"DELTAWARD_CACHE_BYTES is {max_bytes_string!r}.",
+            f"DELTAWARD_CACHE_BYTES cannot be {max_bytes_string!r}.",
             cause="The value is not a number of bytes.",
             fix="Set it to a whole number, or to 0 to turn the cache off.",
         )

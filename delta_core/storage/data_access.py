@@ -188,13 +188,13 @@ def open_allowed_roots(
     """
     if not isinstance(uris, Iterable):
         raise ConfigurationError(
-            f"The allowed roots have the type {type(uris).__name__}.",
+            f"The allowed roots cannot be of type {type(uris).__name__}.",
             cause="Allowed roots must be a list.",
             fix="Pass a list of URIs or paths, or an empty list.",
         )
     if isinstance(uris, str | os.PathLike):
         raise ConfigurationError(
-            f"The allowed roots are the single string {os.fspath(uris)!r}.",
+            f"The allowed roots cannot be the single string {os.fspath(uris)!r}.",
             fix="Pass a list of URIs or paths.",
         )
     stores: Sequence[LogStore] = [

@@ -147,7 +147,8 @@ class DynamoDbEntries:
                 return
             if existing is not None:
                 raise ObjectExistsError(
-                    f"Another writer has the entry of {entry.file_name}.", fix="Read the version."
+                    f"Another writer has the entry of {entry.file_name}.",
+                    fix="Read the version to see which writer created it.",
                 ) from error
             raise AmbiguousWriteError(
                 f"It is not known whether the entry of {entry.file_name} was created.",
@@ -217,7 +218,7 @@ class DynamoDbEntries:
             raise StorageError(
                 f"DynamoDB did not carry out {operation} on {self._table!r}.",
                 cause=type(error).__name__,
-                fix="Check the endpoint, the region and the credentials, then try again.",
+                fix="Check the endpoint, the region and the credentials, then repeat the operation.",
             ) from None
 
     def _clients(self) -> tuple[Any, Any]:

@@ -62,7 +62,9 @@ def read_error(error: Exception, path: str, *, verb: str) -> StorageError:
     return StorageError(
         f"Could not {verb} {path!r}.",
         cause=redacted(str(error)),
-        fix="Create the bucket, or check its name." if missing else "Check the store, then try again.",
+        fix="Create the bucket, or check its name."
+        if missing
+        else "Check the store, then repeat the operation.",
     )
 
 

@@ -120,7 +120,7 @@ def option_strings(options: Mapping[str, object] | None) -> dict[str, str]:
         return {}
     if not isinstance(options, Mapping):
         raise ConfigurationError(
-            f"The storage options have the type {type(options).__name__}.",
+            f"The storage options cannot be of type {type(options).__name__}.",
             cause="Storage options must be a mapping.",
             fix="Pass a mapping from names to strings.",
         )
@@ -129,11 +129,11 @@ def option_strings(options: Mapping[str, object] | None) -> dict[str, str]:
         string = value_string(value)
         if not isinstance(name, str):
             raise ConfigurationError(
-                f"The name of a storage option has the type {type(name).__name__}.", fix="Pass a string."
+                f"The name of a storage option cannot be of type {type(name).__name__}.", fix="Pass a string."
             )
         if string is None:
             raise ConfigurationError(
-                f"The storage option {name!r} has the type {type(value).__name__}.",
+                f"The storage option {name!r} cannot be of type {type(value).__name__}.",
                 cause="Values are strings, numbers, True or False.",
                 fix="Pass one of these, or leave out the option.",
             )

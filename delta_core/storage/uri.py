@@ -50,7 +50,7 @@ def uri_string(uri: str | os.PathLike[str]) -> str:
     string: object = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
     if not isinstance(string, str):
         raise InvalidUriError(
-            f"The table URI has the type {type(string).__name__}.", fix="Pass a string or a path."
+            f"The table URI cannot be of type {type(string).__name__}.", fix="Pass a string or a path."
         )
     return string
 
@@ -71,7 +71,8 @@ def canonical_table_uri(uri: str | os.PathLike[str]) -> str:
         raise InvalidUriError("The table URI is empty.", fix="Pass a path or a file: URI.")
     if len(string) > MAX_PATH_CHARACTERS:
         raise InvalidUriError(
-            f"The table URI has {len(string)} characters.", fix="Pass a path or a file: URI."
+            f"The table URI has {len(string)} characters, more than {MAX_PATH_CHARACTERS}.",
+            fix="Pass a path or a file: URI.",
         )
     if "\0" in string:
         raise InvalidUriError("The table URI contains a NUL character.", fix="Pass a path or a file: URI.")

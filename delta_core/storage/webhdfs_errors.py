@@ -117,5 +117,5 @@ def translated(error: WebHdfsFailure, path: str, verb: str) -> StorageError:
     return StorageError(
         f"Could not {verb} {path!r}.",
         cause=str(error),
-        fix="Check that the NameNode and DataNodes can be reached, then try again.",
+        fix="Check that the NameNode and DataNodes can be reached, then repeat the operation.",
     )

@@ -79,7 +79,7 @@ def _expression(
             raise ExpressionError(
                 f"The expression contains the generated column {min(named)}.",
                 cause="A generated column may only depend on columns that are not generated.",
-                fix="Use such columns only.",
+                fix="Use only columns that are not generated.",
             )
         if type_of(expression, plan.schema) != field.data_type:
             expression = resolve(Cast(expression, field.data_type), plan.schema)

@@ -90,7 +90,7 @@ def drop_feature(
         raise ConfigurationError(
             f"The table feature {plan.feature} has no history to truncate.",
             cause="Older versions may use the feature without affecting readers of the newest version.",
-            fix="Leave truncate_history out.",
+            fix="Call drop_feature without truncate_history.",
         )
     if plan.feature == _PROTECTION and not truncate_history:
         plan = _with_history(drop, latest, shared)  # The protected versions may be deleted already.
