@@ -184,7 +184,7 @@ class _Writer:
         if 1 + framed_bytes >= MAX_DELETION_VECTOR_BYTES:
             raise ConfigurationError(
                 f"A deletion vector of {cardinality} rows is too large.",
-                cause=f"It has {len(data)} bytes; a descriptor allows at most {MAX_DELETION_VECTOR_BYTES - 1}.",
+                cause=f"It has {len(data)} bytes, and the limit is {MAX_DELETION_VECTOR_BYTES - 1}.",
                 fix="Rewrite the data file instead.",
             )
         if self._open is not None and self._open.size_bytes + framed_bytes > self._max_file_bytes:
