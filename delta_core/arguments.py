@@ -133,6 +133,8 @@ def parse_shard(shard: object) -> tuple[int, int]:
 def at_least(lowest: int, value: int | None, *, what: str, fix: str) -> int | None:
     """Return the value when it is at least `lowest`; None stays None.
 
+    The message of the error contains `what`, the name of the value, and `fix`.
+
     Raises:
         ConfigurationError: the value is below `lowest`, or not a whole number.
     """
@@ -156,7 +158,7 @@ def whole_bytes(value: int | None, *, what: str) -> int | None:
 
 
 def share(value: float, *, what: str) -> float:
-    """Return the value when it is a number from 0 to 1.
+    """Return the value when it is a number from 0 to 1; `what` names it in messages.
 
     Raises:
         ConfigurationError: the value is not a number from 0 to 1.
@@ -172,7 +174,7 @@ def share(value: float, *, what: str) -> float:
 
 
 def require_string(value: object, *, what: str) -> str:
-    """Return the value when it is a string that a log can hold.
+    """Return the value when it is a string that a log can hold; `what` names the value in messages.
 
     Raises:
         ConfigurationError: the value is not such a string.
@@ -218,7 +220,7 @@ def column_paths(columns: object) -> list[tuple[str, ...]]:
 
 
 def strings(values: object, *, what: str) -> list[str]:
-    """A list of strings. A single string becomes a list of one.
+    """The argument as a list of strings, where a single string is a list of one; `what` names an item.
 
     Raises:
         ConfigurationError: a value is not a string.

@@ -131,7 +131,7 @@ def typed_iterator(items: Iterator[T], *, doing: str) -> Generator[T]:
 
 
 def refuse_pickle(what: str, fix: str) -> ConfigurationError:
-    """The error for an object that cannot be sent to another process."""
+    """The error for pickling the object `what`; `fix` is the advice in the message."""
     return ConfigurationError(
         f"{what} cannot be pickled.", cause="It holds open connections, locks or secrets.", fix=fix
     )

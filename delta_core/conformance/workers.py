@@ -80,7 +80,7 @@ class WorkerProcess:
 
 @contextmanager
 def worker_processes(place: Place, count: int) -> Iterator[Sequence[WorkerProcess]]:
-    """Start processes for a place's prefix and options. They end with the context."""
+    """Start `count` processes for a place's prefix and options. They end with the context."""
     # The processes use no cache, and import the same package as this process.
     paths = [package_root(), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "DELTAWARD_CACHE_BYTES": "0", "PYTHONPATH": os.pathsep.join(paths)}

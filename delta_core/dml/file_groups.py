@@ -73,7 +73,7 @@ def write_groups(
 
 
 def _groups(matches: Sequence[FileMatch], most: int) -> list[Sequence[FileMatch]]:
-    """Groups of about equal size in bytes, each large enough to be worth a thread."""
+    """At most `most` groups of about equal size in bytes, each large enough to be worth a thread."""
     total = sum(match.file.size_bytes for match in matches)
     count = min(most, len(matches), total // _GROUP_BYTES)
     if count < 2:

@@ -107,7 +107,7 @@ def _rewritten(
     size: int,
     clock: Clock,
 ) -> tuple[tuple[AddFile, ...], tuple[AddCdcFile, ...]]:
-    """Write the rows that do not match to data files, and the matching rows to change data files."""
+    """Write the rows that do not match to data files of `size` bytes, and the others as change data."""
     rows = MatchedRows(snapshot, predicate=predicate)
     files = RowFileWriter(
         snapshot.store,

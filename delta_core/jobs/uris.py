@@ -10,7 +10,7 @@ def uris_of(params: Mapping[str, Any], *, at: str = "") -> Iterator[tuple[str, s
     """Every URI, after the path of its parameter, such as `source.uris` or `quality.quarantine_uri`.
 
     At any depth and for every job kind, a parameter holds a URI when its name is `uri` or `uris`, or ends in
-    `_uri` or `_uris`.
+    `_uri` or `_uris`. `at` is the path of `params` itself, which the result's paths begin with.
     """
     for name, value in params.items():
         place = f"{at}.{name}" if at else str(name)

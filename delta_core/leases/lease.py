@@ -259,7 +259,7 @@ class Lease:
         self._files.delete_below(self._number + 1)
 
     def _begin(self, number: int) -> bool:
-        """Create a number. True when this becomes the holder, from just before the request."""
+        """Create the file with a number. True when this becomes the holder, from just before the request."""
         began_at_seconds = self._clock.monotonic_seconds()
         if not self._files.create(number, replace(self._record, nonce=uuid.uuid4().hex)):
             return False

@@ -187,7 +187,7 @@ class LeaseFiles:
         return self.store.head(path).modified_ms
 
     def delete_below(self, number: int) -> None:
-        """Delete the files of lower numbers, the oldest first. Files that cannot be deleted stay."""
+        """Delete the files with numbers below `number`, oldest first. Files that cannot be deleted stay."""
         try:
             for info in self._listed():
                 if _number(info) < number:

@@ -163,7 +163,7 @@ class CheckpointPart:
         return None if nulls is None else self._footer.group_rows[row_group] - nulls
 
     def row_groups_with(self, kind: str) -> list[int]:
-        """The row groups that may hold actions of a kind.
+        """The row groups that may hold actions with the JSON key `kind`.
 
         Raises:
             CorruptLogError: by the footer, such actions have other fields but not their key.

@@ -237,7 +237,7 @@ def _walk(
     repetition: int,
     leaves: list[Leaf],
 ) -> int:
-    """Walk through one element and its children. Returns the index of the next element."""
+    """Walk through the element with the index `at` and its children. Returns the next element's index."""
     if at >= len(elements) or len(path) > _MAX_SCHEMA_DEPTH:
         raise MalformedFooter("its schema ends early or is nested too deep")
     element = elements[at]

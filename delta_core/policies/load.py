@@ -76,7 +76,7 @@ def parse_policies(
 
 
 def _expanded(value: Any, environment: Mapping[str, str], source: str, at: str) -> Any:
-    """The value with every `${NAME}` in its strings replaced."""
+    """The value with every `${NAME}` in its strings replaced; `at` is its key, for messages."""
     if isinstance(value, dict):
         return {
             key: _expanded(item, environment, source, f"{at}.{key}" if at else key)

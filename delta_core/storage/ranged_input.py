@@ -50,7 +50,7 @@ class RangedInput(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """Read this number of bytes, fewer only at the end. At most one fetch."""
+        """Read `size` bytes, fewer only at the end of the object. At most one fetch."""
         left = max(0, self._size_bytes - self._position)
         count = left if size < 0 else min(size, left)
         if count == 0:

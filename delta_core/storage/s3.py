@@ -40,7 +40,7 @@ def open_s3(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStor
 
 
 def s3_options(options: Mapping[str, str], *, own: frozenset[str] = frozenset()) -> StoreOptions:
-    """Checked options of S3, and of a store that is built on S3."""
+    """Checked options of S3, and the options `own` of a store that is built on S3."""
     return checked_options(
         options,
         prefixes=S3_PREFIXES,

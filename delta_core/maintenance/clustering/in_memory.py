@@ -103,7 +103,7 @@ def in_memory_task(
 
 
 def cut_points(keys_in_order: Keys, count: int) -> list[int]:
-    """Positions that cut ordered keys into about equal parts, preferably between two different keys.
+    """Positions that cut ordered keys into about `count` equal parts, preferably between different keys.
 
     Rows of one key in one file can be skipped together. To keep them together, a cut moves by at most a
     quarter of a part. A key with too many rows for this move is cut.

@@ -81,7 +81,7 @@ def whole_log(listing: LogListing, *, version: int, from_version: int | None, ur
 
 
 def later_log(listing: LogListing, *, after: int, version: int, uri: str) -> KeptLog:
-    """The log after the clone's newest version, and the files of that version that the clone may lack.
+    """The log after the clone's newest version `after`, and the files of it that the clone may lack.
 
     Raises:
         CloneError: the source's log no longer has a commit that the clone lacks.

@@ -59,7 +59,11 @@ class PathMapping:
     any_changed: bool = field(default=False, init=False)
 
     def of_file(self, raw: str, *, kind: str = "add") -> MappedFile:
-        """The file at a path of the log. Raises PathEscapeError outside the source and the allowed roots."""
+        """The file at the path `raw` of an action; `kind` is the action's JSON key.
+
+        Raises:
+            PathEscapeError: the file is neither in the source nor below an allowed root.
+        """
         place = self.access.locate(raw, store=self.source)
         if uri_scheme(raw) is None and not raw.startswith("/"):
             return MappedFile(place=place, path=place.path, raw=None)
