@@ -157,7 +157,7 @@ def _commits(snapshot: Snapshot, since_version: int) -> Iterator[tuple[int, list
         raise ConfigurationError(
             f"The changes after version {since_version} of {snapshot.store.uri!r} cannot be read.",
             cause=f"The table is only at version {snapshot.version}; it may have been replaced.",
-            fix="Read the whole table, and continue with the versions after the version that you read.",
+            fix="Read the whole table, and continue after the version that you read.",
         )
     for version in range(since_version + 1, snapshot.version + 1):
         try:
@@ -166,7 +166,7 @@ def _commits(snapshot: Snapshot, since_version: int) -> Iterator[tuple[int, list
             raise VersionNotFoundError(
                 f"The changes of version {version} of {snapshot.store.uri!r} are not in the log.",
                 cause="Log cleanup deleted the commit after a checkpoint.",
-                fix="Read the whole table, and continue with the versions after the version that you read.",
+                fix="Read the whole table, and continue after the version that you read.",
             ) from error
         yield version, actions
 

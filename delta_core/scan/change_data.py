@@ -203,7 +203,7 @@ class ChangeDataScan:
             raise VersionNotFoundError(
                 f"The changes of version {missing} of {self._snapshot.store.uri!r} are not in the log.",
                 cause="Log cleanup deleted the commit after a checkpoint.",
-                fix="Read the whole table once, then continue from its version.",
+                fix="Read the whole table, and continue after the version that you read.",
             )
         return by_version
 

@@ -166,7 +166,7 @@ def test_a_version_that_was_cleaned_up_is_named(log: LogBuilder) -> None:
         VersionNotFoundError, match=r"changes of version 1 of .* are not in the log"
     ) as caught:
         changes(log, 1)
-    assert caught.value.fix == "Read the whole table once, then continue from its version."
+    assert caught.value.fix == "Read the whole table, and continue after the version that you read."
     assert changes(log, 2) == []
 
 
