@@ -213,7 +213,7 @@ class CheckpointChunk:
         return values
 
     def column(self, name: str) -> pa.Array:
-        """One column. Raises CorruptLogError when it cannot be decoded."""
+        """The column with this name. Raises CorruptLogError when it cannot be decoded."""
         if name == "partition_values" and self._partitions is not None:
             return self._partitions.to_map()
         with self._lock:

@@ -97,7 +97,7 @@ def serialize(value: object, data_type: DataType) -> str | None:
 
 
 def empty_as_null(column: Column, data_type: DataType) -> Column:
-    """A partition column as readers see it: the empty string is null. Copies only if there is one.
+    """A partition column as readers see it: the empty string is null. Copies a column only if it has one.
 
     Args:
         column: in the Arrow type of `data_type`.

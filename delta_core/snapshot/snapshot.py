@@ -78,7 +78,7 @@ class Snapshot:
         state: PendingState | None = None,
         checksum: VersionChecksum | None = None,
     ) -> None:
-        """Create a snapshot of its parts; callers use `load`.
+        """Create a snapshot from its parts; callers use `load`.
 
         Without `log`, protocol and metadata are those of `checksum`, and the log is opened on demand.
         """

@@ -232,7 +232,7 @@ def validate_identity(schema: StructType, partition_columns: Iterable[str] = ())
 
 
 def with_high_water_marks(schema: StructType, columns: Iterable[IdentityColumn]) -> StructType:
-    """The schema with the marks of these columns; a mark further on stays."""
+    """The schema with the high-water marks of these columns. A mark in the schema never goes back."""
     marks = {one.name: one.high_water_mark for one in columns}
 
     def marked(field: StructField) -> StructField:

@@ -90,7 +90,7 @@ class CommitProperties:
             object.__setattr__(self, name, value)
 
     def without_key(self) -> CommitProperties:
-        """These properties without the keys, for a commit that only prepares or announces the work."""
+        """A copy without `txn` and `delivery`, for a commit that only prepares or announces the work."""
         return replace(self, txn=None, delivery=None)
 
 

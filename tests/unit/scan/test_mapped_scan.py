@@ -250,7 +250,7 @@ def test_a_field_without_its_name_or_id(log: LogBuilder) -> None:
             id="1", schema_string=json.dumps(SCHEMA), configuration={"delta.columnMapping.mode": "position"}
         )
     )
-    with pytest.raises(InvalidTableError, match="modes: none, name and id"):
+    with pytest.raises(InvalidTableError, match="modes are 'none', 'name' and 'id'"):
         Scan(Snapshot.load(log.store))
 
 
