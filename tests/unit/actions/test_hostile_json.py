@@ -101,5 +101,5 @@ def test_numbers_beyond_a_long_are_refused(number: bytes) -> None:
 
 
 def test_a_line_longer_than_any_action_is_not_parsed() -> None:
-    with pytest.raises(CorruptLogError, match=f"more than {MAX_LINE_BYTES}"):
+    with pytest.raises(CorruptLogError, match=f"the limit is {MAX_LINE_BYTES}"):
         parse_line(b" " * (MAX_LINE_BYTES + 1), number=1, path="x")

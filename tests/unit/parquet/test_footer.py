@@ -132,7 +132,7 @@ def column(fields: dict[int, Any], index: int = 0) -> dict[int, Any]:
 
 FORGERIES: dict[str, tuple[Any, str]] = {
     "rows of the file": (lambda f: f.update({3: 5}), "row groups have 4 rows"),
-    "rows of a group": (lambda f: (f.update({3: 2**40}), f[4][0].update({3: 2**40})), "rows in"),
+    "rows of a group": (lambda f: (f.update({3: 2**40}), f[4][0].update({3: 2**40})), "too many for"),
     "negative rows": (lambda f: f[4][0].update({3: -1}), "rows of a row group is -1"),
     "values": (lambda f: column(f).update({5: 2**31}), "values for 4 rows"),
     "values of a list": (lambda f: column(f, 1).update({5: 2**31}), "claims 2147483648 values"),
@@ -141,7 +141,7 @@ FORGERIES: dict[str, tuple[Any, str]] = {
     "negative bytes": (lambda f: column(f).update({7: -5}), "stored bytes of a is -5"),
     "beyond the file": (lambda f: column(f).update({9: 10**6}), "the column a is at"),
     "into the footer": (lambda f: column(f).update({7: 10**5}), "the column a is at"),
-    "dictionary before the file": (lambda f: column(f).update({11: 1}), "the column a is at 1"),
+    "dictionary before the file": (lambda f: column(f).update({11: 1}), "the column a is at bytes 1"),
     "nulls": (lambda f: column(f)[12].update({3: 5}), "5 nulls, but 4 values"),
     "no description": (lambda f: f[4][0][1][0].pop(3), "no metadata"),
     "a column less": (lambda f: f[4][0][1].pop(), "a row group has 4 columns"),
@@ -155,9 +155,9 @@ FORGERIES: dict[str, tuple[Any, str]] = {
     "many children": (lambda f: f[2][0].update({5: 2**40}), "children"),
     "no schema": (lambda f: f[2].clear(), "ends early"),
     "no such repetition": (lambda f: f[2][1].update({3: 7}), "invalid repetition type"),
-    "a name that is no text": (lambda f: f[2][1].update({4: b"\xff"}), "of another type"),
-    "a number for a list": (lambda f: f.update({4: 1}), "of another type"),
-    "no row groups": (lambda f: f.pop(4), "of another type"),
+    "a name that is no text": (lambda f: f[2][1].update({4: b"\xff"}), "does not have the type"),
+    "a number for a list": (lambda f: f.update({4: 1}), "does not have the type"),
+    "no row groups": (lambda f: f.pop(4), "does not have the type"),
 }
 
 
@@ -266,5 +266,5 @@ def test_a_schema_of_lists_is_no_schema() -> None:
     fields[2] = [[1, 2], [3]]
     body, length = struct(fields), int.from_bytes(data[-8:-4], "little")
     source = pa.BufferReader(data[: -8 - length] + body + len(body).to_bytes(4, "little") + b"PAR1")
-    with pytest.raises(MalformedFooter, match="of another type"):
+    with pytest.raises(MalformedFooter, match="does not have the type"):
         read_footer(source)

@@ -194,7 +194,7 @@ def test_changes_of_versions_with_other_names_are_refused(log: LogBuilder) -> No
     )
     snapshot = latest(log)
     assert Scan(snapshot).to_table().to_pylist() == [{"k": 5, "l": 77}]
-    with pytest.raises(TableChangedError, match="column mapping mode is name, and later none"):
+    with pytest.raises(TableChangedError, match="mode is name, and the later version's mode is none"):
         ChangeDataScan(snapshot, starting_version=0).to_table()
     with pytest.raises((TableChangedError, UnsupportedTableFeatureError), match=r"version 0|columnMapping"):
         list(appended_batches(snapshot, since_version=-1))

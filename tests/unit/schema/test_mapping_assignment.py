@@ -329,7 +329,7 @@ def test_highest_id():
     assert max_column_id(mapped()) == 10
     assert max_column_id(TableColumns(schema=SCHEMA)) == 0
     assert max_column_id(broken(lambda m: {**m, NESTED_IDS_KEY: {"p1.element": 77}})) == 77
-    with pytest.raises(InvalidTableError, match="maxColumnId is 'x'"):
+    with pytest.raises(InvalidTableError, match="maxColumnId cannot be 'x'"):
         max_column_id(TableColumns(schema=SCHEMA, configuration={MAX_ID_KEY: "x"}))
 
 
