@@ -47,8 +47,9 @@ class Dictionary:
             MalformedVariant: the dictionary is damaged, or its version is not supported.
         """
         if not metadata or metadata[0] & 0x0F != _VERSION:
-            first = metadata[:1].hex() or "nothing"
-            raise MalformedVariant(f"The metadata begins with {first}, and not with the version {_VERSION}.")
+            raise MalformedVariant(
+                f"The metadata begins with {metadata[:1].hex() or 'nothing'}, not with version {_VERSION}."
+            )
         width = (metadata[0] >> 6) + 1
         size = _number(metadata, 1, width)
         offsets = _numbers(metadata, 1 + width, size + 1, width)
