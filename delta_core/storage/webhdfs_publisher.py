@@ -96,7 +96,9 @@ class WebHdfsPublisher:
         never_renamed = self._never_renamed(temporary)
         if isinstance(error, WebHdfsRefusedError):
             if error.exception == "FileAlreadyExistsException" and not overwrite:
-                return ObjectExistsError(f"{path!r} exists already.", fix="Read it to see its writer.")
+                return ObjectExistsError(
+                    f"{path!r} exists already.", fix="Read it to see which writer created it."
+                )
             if is_denied(error):
                 return translated(error, path, "create")
             if never_renamed and self._is_directory(target):
