@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests make and remove a hundred thousand small files: where there is room for them in memory, they go there.
 IN_MEMORY = if [ -z "$${TMPDIR:-}" ] && [ "$$(df --output=avail -B1G /dev/shm 2>/dev/null | tail -n 1)" -ge 8 ] 2>/dev/null; \
 	then export TMPDIR=/dev/shm/deltaward-tests; mkdir -p "$$TMPDIR"; fi;
-# Two workers more than cores, since most wait; whatever shares the Spark session stays with one of them.
+# Two workers more than cores, since most wait; what shares a Spark session stays with one of them.
 PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2) --maxprocesses 4 --dist loadfile
 
 # Checks of the text rather than of what it does, so they are run with the linters.

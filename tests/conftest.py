@@ -80,7 +80,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What shorter tests imply is left to soaks, unless it is asked for: `-m soak`. Spark's come first."""
-    items.sort(key=lambda item: scope_of(item.nodeid.split("::", 1)[0]) != SPARK)
+    items.sort(key=lambda item: not scope_of(item.nodeid.split("::", 1)[0]).startswith(SPARK))
     if SOAKING or "soak" in config.option.markexpr:
         return
     left = [item for item in items if item.get_closest_marker("soak")]
@@ -95,7 +95,7 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """A run has one Spark session: one worker gets every file that shares it, and each other file whole."""
+    """Files that share a Spark session go to one worker, and each other file is kept whole."""
     return ByFile(config, log)
 
 

@@ -61,6 +61,7 @@ def test_one_worker_gets_what_shares_the_spark_session() -> None:
     sharing = {file for file in files if "spark: SparkSession" in (ROOT / file).read_text()}
     assert len(sharing) > 10
     assert {file for file in files if scope_of(file) == SPARK} == sharing
+    assert {scope_of(file, sessions=2) for file in sharing} == {SPARK, f"{SPARK} 1"}
     assert scope_of("tests/spark/test_main.py") == "tests/spark/test_main.py"
 
 
