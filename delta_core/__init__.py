@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from delta_core.scan.scan import Scan
     from delta_core.schema.column_changes import After, First
     from delta_core.snapshot.snapshot import Snapshot
-    from delta_core.table import DeltaTable
+    from delta_core.table.delta_table import DeltaTable
     from delta_core.transaction.commit_properties import CommitProperties
     from delta_core.transaction.commit_result import AlreadyApplied, Committed
     from delta_core.transaction.transaction import Transaction
@@ -33,7 +33,7 @@ _EXPORTS = {
     "CommitProperties": "delta_core.transaction.commit_properties",
     "Committed": "delta_core.transaction.commit_result",
     "DeltaError": "delta_core.errors",
-    "DeltaTable": "delta_core.table",
+    "DeltaTable": "delta_core.table.delta_table",
     "First": "delta_core.schema.column_changes",
     "GroupCommit": "delta_core.dml.group_commit",
     "IdentityGenerator": "delta_core.dml.definition.new_column",

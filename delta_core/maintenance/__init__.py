@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from delta_core.on_demand import on_demand
 
 if TYPE_CHECKING:
-    from delta_core.maintenance.feature_alterer import FeatureAlterer as FeatureAlterer
     from delta_core.maintenance.fsck.apply import (
         FsckResult as FsckResult,
     )
@@ -21,17 +20,14 @@ if TYPE_CHECKING:
     from delta_core.maintenance.restore.apply import apply_restore as apply_restore
     from delta_core.maintenance.restore.plan import RestorePlan as RestorePlan
     from delta_core.maintenance.restore.plan import plan_restore as plan_restore
-    from delta_core.maintenance.table_optimizer import TableOptimizer as TableOptimizer
     from delta_core.maintenance.vacuum.apply import apply_vacuum as apply_vacuum
     from delta_core.maintenance.vacuum.plan import plan_vacuum as plan_vacuum
 else:
     __getattr__, __dir__, __all__ = on_demand(
         __name__,
         {
-            "FeatureAlterer": "delta_core.maintenance.feature_alterer",
             "FsckResult": "delta_core.maintenance.fsck.apply",
             "RestorePlan": "delta_core.maintenance.restore.plan",
-            "TableOptimizer": "delta_core.maintenance.table_optimizer",
             "apply_fsck": "delta_core.maintenance.fsck.apply",
             "apply_restore": "delta_core.maintenance.restore.apply",
             "apply_vacuum": "delta_core.maintenance.vacuum.apply",

@@ -116,7 +116,7 @@ def test_the_dags_reach_data_only_through_the_plugin() -> None:
         ("plugins/delta_airflow/links.py", "import pyspark.sql", "what Airflow imports"),
         ("delta_core/scan/scan.py", "import sqlglot", "sqlglot only"),
         ("delta_core/jobs/codec.py", "import pydantic", "pydantic only"),
-        ("delta_core/table.py", "import rich.console", "typer and rich only"),
+        ("delta_core/table/delta_table.py", "import rich.console", "typer and rich only"),
     ],
 )
 def test_the_import_contracts_catch_what_breaks_them(

@@ -22,6 +22,7 @@ import pyarrow as pa
 import delta_core
 from delta_core import (
     CommitProperties,
+    Committed,
     DeltaTable,
     GroupCommit,
     IdentityGenerator,
@@ -30,9 +31,7 @@ from delta_core import (
     Transaction,
     write_deltalake,
 )
-from delta_core.dml.table_alterer import TableAlterer
-from delta_core.maintenance.feature_alterer import FeatureAlterer
-from delta_core.maintenance.table_optimizer import TableOptimizer
+from delta_core.table import TableAlterer, TableOptimizer
 from delta_core.table_features.writer_kind import WriterKind
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
@@ -52,6 +51,7 @@ _RIGHT: Mapping[str, Any] = {
     "description": "d",
     "domain": "mine",
     "commits": [],
+    "committed": Committed(version=1, attempts=1),
     "keys": ["mine"],
     "operation": "MINE",
     "operation_parameters": {},
@@ -178,7 +178,6 @@ def calls() -> Iterator[Call]:
     yield from _methods(DeltaTable, lambda place: DeltaTable(place / "t"))
     yield from _methods(TableOptimizer, lambda place: DeltaTable(place / "t").optimize)
     yield from _methods(TableAlterer, lambda place: DeltaTable(place / "t").alter)
-    yield from _methods(FeatureAlterer, lambda place: DeltaTable(place / "t").alter)
     yield from _methods(Scan, lambda place: Scan(_snapshot(place)))
     yield from _methods(Snapshot, _snapshot)
     yield _of_function("Transaction.begin", Transaction.begin)

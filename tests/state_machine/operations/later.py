@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable
-from delta_core.dml.table_alterer import TableAlterer
 from delta_core.errors import (
     ConstraintViolationError,
     DeltaError,
@@ -16,8 +15,8 @@ from delta_core.errors import (
     SchemaEvolutionError,
     UnsupportedTableFeatureError,
 )
-from delta_core.maintenance.table_optimizer import TableOptimizer
 from delta_core.schema.types import LONG
+from delta_core.table import TableAlterer, TableOptimizer
 from delta_core.table_features.writer_kind import WriterKind
 from tests.state_machine.conditions import conditions
 from tests.state_machine.model import KEY, State

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from delta_core import checkpoint, dml, maintenance, scan, transaction
+from delta_core import checkpoint, dml, maintenance, scan, table, transaction
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.arguments import Instant, at_least, epoch_ms, name_list, version_or_time
 
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from delta_core.checkpoint import CheckpointInfo, LogCleanup
     from delta_core.dml import DeleteResult, UpdateResult, Updates
     from delta_core.execution.executor import Executor
-    from delta_core.maintenance import FeatureAlterer, FsckResult, RestorePlan, TableOptimizer
+    from delta_core.maintenance import FsckResult, RestorePlan
     from delta_core.scan import Scan
+    from delta_core.table import TableAlterer, TableOptimizer
     from delta_core.transaction import Committed
 
 Predicate = Expression | str
@@ -253,23 +254,33 @@ class DeltaTable:
         )
         return transaction.verify_serializable(self._snapshot, reads)
 
-    def _run(self, commit_properties: CommitProperties, executor: Executor | None = None) -> Run:
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Show a snapshot of this table that was the newest when it was read."""
+        self._verified_at_ms = snapshot.verified_at_ms
+        self._pinned = False
+        self._snapshot = snapshot
+
+    def follow(self, committed: Committed | None) -> None:
+        """Show the version that a commit made. None, and a commit without a snapshot, change nothing."""
+        if committed is not None and committed.snapshot is not None:
+            self.adopt(committed.snapshot)
+
+    def new_run(
+        self,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+        executor: Executor | None = None,
+    ) -> Run:
+        """The surroundings of an operation on this table: its clock, its allowed roots, and the arguments.
+
+        Raises:
+            ConfigurationError: the commit properties are not `CommitProperties`.
+        """
         return Run(
             clock=self._clock,
             executor=executor,
             commit=commit_properties,
             allowed_roots=self._allowed_roots,
         )
-
-    def _adopt_result(self, committed: Committed | None) -> None:
-        if committed is not None and committed.snapshot is not None:
-            self.adopt(committed.snapshot)
-
-    def adopt(self, snapshot: Snapshot) -> None:
-        """Show a snapshot of this table that was the newest when it was read."""
-        self._verified_at_ms = snapshot.verified_at_ms
-        self._pinned = False
-        self._snapshot = snapshot
 
     # ------------------------------------------------------------ rows and files
 
@@ -437,10 +448,10 @@ class DeltaTable:
             ConcurrentModificationError: another writer changed or added such rows; nothing was deleted.
             CommitStateUnknownError: the outcome of the commit is not known; its files were kept.
         """
-        run = self._run(commit_properties)
+        run = self.new_run(commit_properties)
         self.update_incremental()
         result = dml.delete_rows(self._snapshot, predicate, run=run)
-        self._adopt_result(result.committed)
+        self.follow(result.committed)
         return result
 
     def update(
@@ -479,10 +490,10 @@ class DeltaTable:
             ConcurrentModificationError: another writer changed or added such rows; nothing was updated.
             CommitStateUnknownError: the outcome of the commit is not known; its files were kept.
         """
-        run = self._run(commit_properties)
+        run = self.new_run(commit_properties)
         self.update_incremental()
         result = dml.update_rows(self._snapshot, updates, predicate, new_values=new_values, run=run)
-        self._adopt_result(result.committed)
+        self.follow(result.committed)
         return result
 
     # ------------------------------------------------------------ definition, files and log
@@ -490,14 +501,12 @@ class DeltaTable:
     @property
     def optimize(self) -> TableOptimizer:
         """Operations that rewrite files: `table.optimize.compact()`."""
-        return maintenance.TableOptimizer(self, allowed_roots=self._allowed_roots)
+        return table.TableOptimizer(self)
 
     @property
-    def alter(self) -> FeatureAlterer:
+    def alter(self) -> TableAlterer:
         """Operations that change the table definition: `table.alter.add_columns(...)`."""
-        return maintenance.FeatureAlterer(
-            self, assign_row_ids=self.optimize.assign_row_ids, allowed_roots=self._allowed_roots
-        )
+        return table.TableAlterer(self)
 
     def restore(
         self,
@@ -526,12 +535,12 @@ class DeltaTable:
             MissingDataFileError: data files of that version are missing.
             RestoreError: neither a version nor a time is given, or both.
         """
-        run = self._run(commit_properties)
+        run = self.new_run(commit_properties)
         version, time_ms = version_or_time(target, timestamp_ms)
         self.update_incremental()
         plan = maintenance.plan_restore(self._snapshot, version=version, timestamp_ms=time_ms, run=run)
         if not dry_run:
-            self._adopt_result(
+            self.follow(
                 maintenance.apply_restore(
                     self._snapshot,
                     plan,
@@ -568,7 +577,7 @@ class DeltaTable:
         Raises:
             RetentionTooShortError: the retention could delete files that readers or writers need.
         """
-        run = self._run(commit_properties, executor)
+        run = self.new_run(commit_properties, executor)
         self.update_incremental()
         plan = maintenance.plan_vacuum(
             self._snapshot,
@@ -610,13 +619,13 @@ class DeltaTable:
             InvalidTableError: the table is append-only.
             UnsupportedTableFeatureError: the table needs an unsupported feature.
         """
-        run = self._run(commit_properties)
+        run = self.new_run(commit_properties)
         self.update_incremental()
         plan = maintenance.plan_fsck(self._snapshot, run=run)
         if dry_run:
             return maintenance.planned_only(plan)
         result = maintenance.apply_fsck(self._snapshot, plan, run=run)
-        self._adopt_result(result.committed)
+        self.follow(result.committed)
         return result
 
     def create_checkpoint(self) -> CheckpointInfo:

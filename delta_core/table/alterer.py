@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from delta_core.arguments import (
     column_path,
@@ -19,17 +19,20 @@ from delta_core.dml.definition import domains as of_domains
 from delta_core.dml.definition import features as of_features
 from delta_core.dml.definition import identity as of_identity
 from delta_core.dml.definition import properties as of_properties
-from delta_core.dml.write import TableHandle
 from delta_core.errors import ConfigurationError
 from delta_core.execution.executor import Executor
+from delta_core.maintenance.backfill.apply import assign_row_ids
+from delta_core.maintenance.feature_drop.apply import drop_feature
 from delta_core.run import Run
 from delta_core.schema.column_changes import Position, require_position
 from delta_core.schema.schema_arguments import FieldLike, TypeLike, coerce_fields, coerce_type
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.log_store import LogStore
 from delta_core.table_features.enablement import property_strings
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import Committed
+
+if TYPE_CHECKING:
+    from delta_core.table.delta_table import DeltaTable
 
 
 @public_class
@@ -39,27 +42,12 @@ class TableAlterer:
     A repeated call with the idempotency key of its `commit_properties` changes nothing.
     """
 
-    def __init__(
-        self,
-        table: TableHandle,
-        *,
-        assign_row_ids: Callable[[CommitProperties], object] | None = None,
-        allowed_roots: Sequence[LogStore] = (),
-    ) -> None:
-        """Create the object, without a request.
-
-        Args:
-            table: the handle.
-            assign_row_ids: assigns row ids to rows without ids, in separate commits. Without it row
-                tracking can be enabled only on tables whose rows all have ids.
-            allowed_roots: as in `Scan`.
-        """
+    def __init__(self, table: DeltaTable) -> None:
+        """Create the namespace of a handle. Makes no request."""
         self._table = table
-        self._number_rows = assign_row_ids
-        self._allowed_roots = tuple(allowed_roots)
 
     def __reduce__(self) -> NoReturn:
-        """Raises ConfigurationError, which states what to pass instead."""
+        """Raises ConfigurationError: the object cannot be pickled."""
         raise refuse_pickle(
             "The object `DeltaTable.alter`",
             "Pass the DeltaTable itself.",
@@ -86,9 +74,9 @@ class TableAlterer:
                 the column of `After` does not exist.
             SchemaError: a name is not valid, or Delta does not support the type.
         """
-        return self._adopt(
+        return self._follow(
             of_columns.add_columns(
-                self._current(),
+                self._newest(),
                 coerce_fields(columns),
                 parent=column_path(parent),
                 position=None if position is None else require_position(position),
@@ -105,8 +93,8 @@ class TableAlterer:
     ) -> Committed:
         """Rename a column. The table needs column mapping. A nested column is given by its path."""
         path, name = column_path(column), require_string(name, what="name of a column")
-        return self._adopt(
-            of_columns.rename_column(self._current(), path, name, run=self._run(commit_properties))
+        return self._follow(
+            of_columns.rename_column(self._newest(), path, name, run=self._run(commit_properties))
         )
 
     def drop_columns(
@@ -117,7 +105,7 @@ class TableAlterer:
     ) -> Committed:
         """Drop columns, each given by a name or path. The table needs column mapping."""
         paths = column_paths(columns)
-        return self._adopt(of_columns.drop_columns(self._current(), paths, run=self._run(commit_properties)))
+        return self._follow(of_columns.drop_columns(self._newest(), paths, run=self._run(commit_properties)))
 
     def move_column(
         self,
@@ -128,8 +116,8 @@ class TableAlterer:
     ) -> Committed:
         """Move a column within its struct: `First()`, or `After(column)`."""
         path, position = column_path(column), require_position(position)
-        return self._adopt(
-            of_columns.move_column(self._current(), path, position, run=self._run(commit_properties))
+        return self._follow(
+            of_columns.move_column(self._newest(), path, position, run=self._run(commit_properties))
         )
 
     def set_comment(
@@ -142,24 +130,24 @@ class TableAlterer:
         """Set the comment of a column; None removes it."""
         path = column_path(column)
         comment = None if comment is None else require_string(comment, what="comment")
-        return self._adopt(
-            of_columns.set_comment(self._current(), path, comment, run=self._run(commit_properties))
+        return self._follow(
+            of_columns.set_comment(self._newest(), path, comment, run=self._run(commit_properties))
         )
 
     def drop_not_null(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Allow nulls in a column. A nested column is given by its path."""
-        return self._adopt(
-            of_columns.drop_not_null(self._current(), column_path(column), run=self._run(commit_properties))
+        return self._follow(
+            of_columns.drop_not_null(self._newest(), column_path(column), run=self._run(commit_properties))
         )
 
     def set_not_null(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Make a column NOT NULL. The existing rows are checked first."""
-        return self._adopt(
-            of_columns.set_not_null(self._current(), column_path(column), run=self._run(commit_properties))
+        return self._follow(
+            of_columns.set_not_null(self._newest(), column_path(column), run=self._run(commit_properties))
         )
 
     def change_type(
@@ -170,9 +158,12 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Widen a column's type. The table property `delta.enableTypeWidening` must be true."""
-        return self._adopt(
+        return self._follow(
             of_columns.change_type(
-                self._current(), column_path(column), coerce_type(data_type), run=self._run(commit_properties)
+                self._newest(),
+                column_path(column),
+                coerce_type(data_type),
+                run=self._run(commit_properties),
             )
         )
 
@@ -185,16 +176,16 @@ class TableAlterer:
     ) -> Committed:
         """Set the default of a column, as SQL text, for later rows that lack the column."""
         path, text = column_path(column), require_string(default, what="default")
-        return self._adopt(
-            of_columns.set_default(self._current(), path, text, run=self._run(commit_properties))
+        return self._follow(
+            of_columns.set_default(self._newest(), path, text, run=self._run(commit_properties))
         )
 
     def drop_default(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Remove the default of a column."""
-        return self._adopt(
-            of_columns.drop_default(self._current(), column_path(column), run=self._run(commit_properties))
+        return self._follow(
+            of_columns.drop_default(self._newest(), column_path(column), run=self._run(commit_properties))
         )
 
     def sync_identity(
@@ -202,7 +193,7 @@ class TableAlterer:
     ) -> Committed:
         """Raise an identity column's high-water mark past explicitly inserted values. Reads the column."""
         name = require_string(column, what="identity column")
-        return self._adopt(of_identity.sync_identity(self._current(), name, run=self._run(commit_properties)))
+        return self._follow(of_identity.sync_identity(self._newest(), name, run=self._run(commit_properties)))
 
     def set_properties(
         self,
@@ -215,21 +206,21 @@ class TableAlterer:
         `delta.enableRowTracking = true` first makes commits that assign row ids to rows without ids.
         """
         properties = property_strings(properties)
-        snapshot = self._current()
+        snapshot = self._newest()
         run = self._run(commit_properties)
         enables_row_tracking = of_properties.turns_row_tracking_on(snapshot, properties)
-        if enables_row_tracking and self._number_rows is not None and run.already_applied(snapshot) is None:
-            self._number_rows(commit_properties)
-            snapshot = self._current()
-        return self._adopt(of_properties.set_properties(snapshot, properties, run=run))
+        if enables_row_tracking and run.already_applied(snapshot) is None:
+            assign_row_ids(snapshot, run=run)
+            snapshot = self._newest()
+        return self._follow(of_properties.set_properties(snapshot, properties, run=run))
 
     def unset_properties(
         self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Reset table properties to their defaults. A single string is one key."""
         names = strings(keys, what="key of a property")
-        return self._adopt(
-            of_properties.unset_properties(self._current(), names, run=self._run(commit_properties))
+        return self._follow(
+            of_properties.unset_properties(self._newest(), names, run=self._run(commit_properties))
         )
 
     def set_name(
@@ -237,8 +228,8 @@ class TableAlterer:
     ) -> Committed:
         """Set the name of the table."""
         name = require_string(name, what="name of a table")
-        return self._adopt(
-            of_properties.set_description(self._current(), name=name, run=self._run(commit_properties))
+        return self._follow(
+            of_properties.set_description(self._newest(), name=name, run=self._run(commit_properties))
         )
 
     def set_description(
@@ -246,9 +237,9 @@ class TableAlterer:
     ) -> Committed:
         """Set the description of the table."""
         description = require_string(description, what="description of a table")
-        return self._adopt(
+        return self._follow(
             of_properties.set_description(
-                self._current(), description=description, run=self._run(commit_properties)
+                self._newest(), description=description, run=self._run(commit_properties)
             )
         )
 
@@ -268,8 +259,8 @@ class TableAlterer:
         ((key, value),) = constraints.items()
         name = require_string(key, what="name of a constraint")
         expression = require_string(value, what="condition of a constraint")
-        return self._adopt(
-            of_constraints.add_constraint(self._current(), name, expression, run=self._run(commit_properties))
+        return self._follow(
+            of_constraints.add_constraint(self._newest(), name, expression, run=self._run(commit_properties))
         )
 
     def drop_constraint(
@@ -277,8 +268,8 @@ class TableAlterer:
     ) -> Committed:
         """Drop a CHECK constraint."""
         name = require_string(name, what="name of a constraint")
-        return self._adopt(
-            of_constraints.drop_constraint(self._current(), name, run=self._run(commit_properties))
+        return self._follow(
+            of_constraints.drop_constraint(self._newest(), name, run=self._run(commit_properties))
         )
 
     def add_feature(
@@ -286,7 +277,47 @@ class TableAlterer:
     ) -> Committed:
         """Add a feature such as `vacuumProtocolCheck` to the protocol, without enabling anything."""
         name = require_string(name, what="name of a feature")
-        return self._adopt(of_features.add_feature(self._current(), name, run=self._run(commit_properties)))
+        return self._follow(of_features.add_feature(self._newest(), name, run=self._run(commit_properties)))
+
+    def drop_feature(
+        self,
+        name: str,
+        *,
+        truncate_history: bool = False,
+        executor: Executor | None = None,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> Committed:
+        """Drop a table feature, so that clients that do not support the feature can use the table.
+
+        Makes several commits, none of which changes a row. After an interruption, a second call continues.
+        When older versions use a reader feature, those versions stay and the table gets the feature
+        `checkpointProtection`. With `truncate_history`, those versions are deleted instead, once
+        `delta.dropFeatureTruncateHistory.retentionDuration` has passed. A call before that time removes the
+        uses of the feature from the newest version, and raises.
+
+        Args:
+            name: the feature's name, in any case.
+            truncate_history: delete older versions that use the feature.
+            executor: runs the tasks that rewrite files; threads of this process when None.
+            commit_properties: provenance, idempotency key and limits of the commits.
+
+        Raises:
+            FeatureRemovalError: the feature cannot be dropped, or not yet; the error has the cause and a fix.
+            ConfigurationError: the feature leaves no history to truncate.
+            UnsupportedTableFeatureError: the table requires a feature that this writer does not support.
+            ConcurrentModificationError, MaxCommitAttemptsError: other writers won too often.
+            PathEscapeError: a file that must be opened, such as one that a shallow clone shares with its
+                source, is outside the table and the roots that the handle allows; nothing was committed.
+        """
+        name = require_string(name, what="name of a feature")
+        return self._follow(
+            drop_feature(
+                self._newest(),
+                name,
+                truncate_history=truncate_history,
+                run=self._run(commit_properties, executor),
+            )
+        )
 
     def cluster_by(
         self,
@@ -300,7 +331,7 @@ class TableAlterer:
         former columns.
         """
         paths = None if columns is None else column_paths(columns)
-        return self._adopt(of_clustering.cluster_by(self._current(), paths, run=self._run(commit_properties)))
+        return self._follow(of_clustering.cluster_by(self._newest(), paths, run=self._run(commit_properties)))
 
     def set_domain_metadata(
         self,
@@ -312,9 +343,9 @@ class TableAlterer:
         """Set a user-defined metadata domain. Names that begin with `delta.` belong to the protocol."""
         domain = require_string(domain, what="metadata domain")
         configuration = require_string(configuration, what="configuration of a domain")
-        return self._adopt(
+        return self._follow(
             of_domains.set_domain_metadata(
-                self._current(), domain, configuration, run=self._run(commit_properties)
+                self._newest(), domain, configuration, run=self._run(commit_properties)
             )
         )
 
@@ -323,23 +354,17 @@ class TableAlterer:
     ) -> Committed:
         """Remove a user-defined metadata domain."""
         domain = require_string(domain, what="metadata domain")
-        return self._adopt(
-            of_domains.remove_domain_metadata(self._current(), domain, run=self._run(commit_properties))
+        return self._follow(
+            of_domains.remove_domain_metadata(self._newest(), domain, run=self._run(commit_properties))
         )
 
-    def _current(self) -> Snapshot:
+    def _newest(self) -> Snapshot:
         self._table.update_incremental()
         return self._table.snapshot
 
-    def _run(self, commit_properties: CommitProperties, executor: Executor | None = None) -> Run:
-        return Run(
-            clock=self._table.snapshot.clock,
-            executor=executor,
-            commit=commit_properties,
-            allowed_roots=self._allowed_roots,
-        )
+    def _run(self, properties: CommitProperties, executor: Executor | None = None) -> Run:
+        return self._table.new_run(properties, executor)
 
-    def _adopt(self, committed: Committed) -> Committed:
-        if committed.snapshot is not None:
-            self._table.adopt(committed.snapshot)
+    def _follow(self, committed: Committed) -> Committed:
+        self._table.follow(committed)
         return committed

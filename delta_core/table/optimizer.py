@@ -1,12 +1,11 @@
-"""`DeltaTable.optimize`: operations that rewrite data files without changing rows."""
+"""`DeltaTable.optimize`: operations that rewrite files, or assign row ids. No row changes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from delta_core.boundary import public_class, refuse_pickle
-from delta_core.dml.write import TableHandle
 from delta_core.execution.executor import Executor
 from delta_core.expressions.ast import Expression
 from delta_core.maintenance.apply_rewrite import RewritePlan, apply_rewrite
@@ -20,26 +19,20 @@ from delta_core.maintenance.clustering import ClusteringPlan, ZOrderPlan, plan_c
 from delta_core.maintenance.compaction.plan import CompactionPlan, plan_compaction
 from delta_core.maintenance.purge.plan import PurgePlan, plan_purge
 from delta_core.run import Run
-from delta_core.storage.log_store import LogStore
+from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import Committed
+
+if TYPE_CHECKING:
+    from delta_core.table.delta_table import DeltaTable
 
 
 @public_class
 class TableOptimizer:
     """Compaction, purge, Z-order, clustering and row tracking of an open table; no row changes."""
 
-    def __init__(self, table: TableHandle, *, allowed_roots: Sequence[LogStore] = ()) -> None:
-        """Create the object, without a request.
-
-        Args:
-            table: the table's handle.
-            allowed_roots: directories outside the table that absolute paths in the log may point to, as in
-                `Scan`. Files that a shallow clone shares with its source are read there and rewritten into
-                the clone. Nothing is deleted there.
-        """
+    def __init__(self, table: DeltaTable) -> None:
+        """Create the namespace of a handle. Makes no request."""
         self._table = table
-        self._allowed_roots = tuple(allowed_roots)
 
     def __reduce__(self) -> NoReturn:
         """Raises ConfigurationError: the object cannot be pickled."""
@@ -56,9 +49,8 @@ class TableOptimizer:
         min_file_size_bytes: int | None = None,
     ) -> CompactionPlan:
         """The plan of `compact` for the newest version. Reads no data file."""
-        self._table.update_incremental()
         return plan_compaction(
-            self._table.snapshot,
+            self._newest(),
             predicate=predicate,
             target_size_bytes=target_size_bytes,
             min_file_size_bytes=min_file_size_bytes,
@@ -91,14 +83,13 @@ class TableOptimizer:
         plan = self.plan(
             predicate, target_size_bytes=target_size_bytes, min_file_size_bytes=min_file_size_bytes
         )
-        return self._rewrite(plan, self._run(commit_properties, executor))
+        return self._rewrite(plan, self._table.new_run(commit_properties, executor))
 
     def plan_purge(
         self, predicate: Expression | str | None = None, *, target_size_bytes: int | None = None
     ) -> PurgePlan:
         """The plan of `purge` for the newest version. Reads no data file."""
-        self._table.update_incremental()
-        return plan_purge(self._table.snapshot, predicate=predicate, target_size_bytes=target_size_bytes)
+        return plan_purge(self._newest(), predicate=predicate, target_size_bytes=target_size_bytes)
 
     def purge(
         self,
@@ -127,7 +118,7 @@ class TableOptimizer:
                 rows of it.
         """
         plan = self.plan_purge(predicate, target_size_bytes=target_size_bytes)
-        return self._rewrite(plan, self._run(commit_properties, executor))
+        return self._rewrite(plan, self._table.new_run(commit_properties, executor))
 
     def enable_row_tracking(
         self,
@@ -149,19 +140,17 @@ class TableOptimizer:
                 the table.
             ConcurrentModificationError: commits of other writers conflicted repeatedly.
         """
-        self._table.update_incremental()
         result = enable_row_tracking(
-            self._table.snapshot, files_per_commit=files_per_commit, run=self._run(commit_properties)
+            self._newest(), files_per_commit=files_per_commit, run=self._table.new_run(commit_properties)
         )
-        self._adopt(result.committed)
+        self._table.follow(result.committed)
         return result
 
     def assign_row_ids(
         self, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> BackfillResult:
         """Assign a row id to every row, without enabling row tracking; see `enable_row_tracking`."""
-        self._table.update_incremental()
-        return assign_row_ids(self._table.snapshot, run=self._run(commit_properties))
+        return assign_row_ids(self._newest(), run=self._table.new_run(commit_properties))
 
     def plan_z_order(
         self,
@@ -173,9 +162,8 @@ class TableOptimizer:
         full: bool = False,
     ) -> ZOrderPlan:
         """The plan of `z_order` for the newest version. Reads no data file."""
-        self._table.update_incremental()
         return plan_z_order(
-            self._table.snapshot,
+            self._newest(),
             columns,
             predicate=predicate,
             target_size_bytes=target_size_bytes,
@@ -225,7 +213,7 @@ class TableOptimizer:
             min_new_fraction=min_new_fraction,
             full=full,
         )
-        return self._rewrite(plan, self._run(commit_properties, executor), memory_limit_bytes)
+        return self._rewrite(plan, self._table.new_run(commit_properties, executor), memory_limit_bytes)
 
     def plan_cluster(
         self,
@@ -235,9 +223,8 @@ class TableOptimizer:
         full: bool = False,
     ) -> ClusteringPlan:
         """The plan of `cluster` for the newest version. Reads no data file."""
-        self._table.update_incremental()
         return plan_clustering(
-            self._table.snapshot,
+            self._newest(),
             target_size_bytes=target_size_bytes,
             min_new_fraction=min_new_fraction,
             full=full,
@@ -278,23 +265,15 @@ class TableOptimizer:
         plan = self.plan_cluster(
             target_size_bytes=target_size_bytes, min_new_fraction=min_new_fraction, full=full
         )
-        return self._rewrite(plan, self._run(commit_properties, executor), memory_limit_bytes)
+        return self._rewrite(plan, self._table.new_run(commit_properties, executor), memory_limit_bytes)
 
-    def _run(self, commit_properties: CommitProperties, executor: Executor | None = None) -> Run:
-        return Run(
-            clock=self._table.snapshot.clock,
-            executor=executor,
-            commit=commit_properties,
-            allowed_roots=self._allowed_roots,
-        )
+    def _newest(self) -> Snapshot:
+        self._table.update_incremental()
+        return self._table.snapshot
 
     def _rewrite(
         self, plan: RewritePlan, run: Run, memory_limit_bytes: int | None = None
     ) -> Mapping[str, Any]:
         result = apply_rewrite(self._table.snapshot, plan, memory_limit_bytes=memory_limit_bytes, run=run)
-        self._adopt(result.committed)
+        self._table.follow(result.committed)
         return result.metrics
-
-    def _adopt(self, committed: Committed | None) -> None:
-        if committed is not None and committed.snapshot is not None:
-            self._table.adopt(committed.snapshot)
