@@ -19,7 +19,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from delta_core.errors import ConfigurationError, DeltaError, UnexpectedError, described
 from delta_core.plain_values import plain
-from delta_core.storage.local_errors import translated
+from delta_core.storage.local_system import translated
 
 P = ParamSpec("P")
 R = TypeVar("R")

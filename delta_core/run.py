@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from delta_core import transaction as transactions
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.execution.executor import Executor
-from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.execution.progress import SILENT, ProgressReporter
 from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import (
@@ -19,8 +19,7 @@ from delta_core.transaction.commit_properties import (
     CommitProperties,
     require_commit_properties,
 )
-from delta_core.transaction.commit_result import AlreadyApplied
-from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.commit_result import AlreadyApplied, already_applied
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 if TYPE_CHECKING:

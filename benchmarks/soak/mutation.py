@@ -61,7 +61,7 @@ AREAS = {
     ),
     "stores": (
         "delta_core/storage/local.py",
-        "delta_core/storage/local_walk.py",
+        "delta_core/storage/local_system.py",
         "delta_core/storage/log_store.py",
         "delta_core/storage/cached.py",
         "delta_core/storage/dynamodb_entries.py",

@@ -9,26 +9,31 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Literal, cast
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_core.actions.add_file import AddFile
 from delta_core.clock import Clock
-from delta_core.data.compression import EXTENSIONS, Compression
-from delta_core.data.encoder_bounds import EncoderBounds
-from delta_core.data.partitioning import Partition
-from delta_core.data.statistics_collector import StatisticsAccumulator
+from delta_core.data.statistics_collector import EncoderBounds, StatisticsAccumulator
 from delta_core.data.stats_columns import StatsLeaf
+from delta_core.errors import ConfigurationError, SchemaError
+from delta_core.schema.large_arrays import row_slices
+from delta_core.schema.partition_values import hive_directory, serialize
+from delta_core.schema.types import StructType
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.replacement_methods import stand_in
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.parquet_format import ParquetFormat
+from delta_core.table_features.table_properties import PARQUET_COMPRESSION_CODEC, TableProperties
 
 ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 64 << 20
@@ -281,3 +286,145 @@ class PartitionedWriter:
             self._done.append(closing.result())
             self._paths.append(file.path)
             self._closing.popleft()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One combination of partition values as strings of the log, in the order of the partition columns."""
+
+    values: tuple[tuple[str, str | None], ...] = field(default=())
+
+    @property
+    def directory(self) -> str:
+        """The Hive-style directory; empty for an unpartitioned table."""
+        return "/".join(hive_directory(name, value) for name, value in self.values)
+
+    def renamed(self, names: Sequence[str]) -> Partition:
+        """The same values under other names, in the same order."""
+        return Partition(
+            values=tuple((name, value) for name, (_, value) in zip(names, self.values, strict=True))
+        )
+
+    def as_dict(self) -> dict[str, str | None]:
+        """The values as a dictionary, for `AddFile.partition_values`."""
+        return dict(self.values)
+
+
+def split_by_partition(
+    table: pa.Table, schema: StructType, partition_columns: Sequence[str], *, keep_columns: bool = False
+) -> Iterator[tuple[Partition, pa.Table]]:
+    """The rows of each partition, in the order in which the values first appear, null last.
+
+    Sorts codes and gathers rows once for the whole table; no work per row in Python. Null and the empty
+    string are the same partition.
+
+    Args:
+        table: rows conformed to `schema`.
+        schema: the table's schema.
+        partition_columns: names as in `schema`; without partition columns there is one group.
+        keep_columns: keep the partition columns in the rows; otherwise they are removed.
+    """
+    dropped = [] if keep_columns else list(partition_columns)
+    rest = table.drop_columns(dropped) if dropped else table
+    if not partition_columns:
+        yield Partition(), rest
+        return
+    if table.num_rows == 0:
+        return
+    codes = np.zeros(table.num_rows, dtype=np.int64)
+    strings: list[list[str | None]] = []
+    for name in partition_columns:
+        column_codes, column_strings = _encode(table.column(name), schema, name)
+        codes = codes * len(column_strings) + column_codes
+        # Renumbering after each column keeps the product of cardinalities from overflowing.
+        distinct, codes = np.unique(codes, return_inverse=True)
+        codes = codes.astype(np.int64)
+        if not strings:
+            strings = [[column_strings[int(code)]] for code in distinct]
+        else:
+            width = len(column_strings)
+            strings = [[*strings[int(code) // width], column_strings[int(code) % width]] for code in distinct]
+    if len(strings) == 1:
+        yield _partition(partition_columns, strings[0]), rest
+        return
+    order = np.argsort(codes, kind="stable")
+    slices = list(row_slices(rest))
+    bounds = np.searchsorted(codes[order], np.arange(len(strings) + 1))
+    for index, values in enumerate(strings):
+        rows = order[bounds[index] : bounds[index + 1]]
+        contiguous = len(rows) == int(rows[-1]) - int(rows[0]) + 1
+        part = rest.slice(int(rows[0]), len(rows)) if contiguous else _taken(rest, rows, slices)
+        yield _partition(partition_columns, values), part
+
+
+Compression = Literal["snappy", "zstd", "gzip", "brotli", "lz4_raw", "none"]
+
+DEFAULT: Compression = "snappy"
+
+EXTENSIONS: dict[str, str] = {
+    "snappy": "snappy.parquet",
+    "zstd": "zstd.parquet",
+    "gzip": "gz.parquet",
+    "brotli": "br.parquet",
+    "lz4_raw": "lz4raw.parquet",
+    "none": "parquet",
+}
+"""The file name extension of each codec."""
+
+
+def choose_compression(requested: str | None, properties: TableProperties) -> Compression:
+    """The requested codec, else the codec of the table's property, else snappy.
+
+    Raises:
+        ConfigurationError: the codec is unknown.
+        InvalidTablePropertyError: the table's property has a codec that this library cannot write.
+    """
+    codec = PARQUET_COMPRESSION_CODEC.of(properties.configuration) if requested is None else requested
+    if not isinstance(codec, str) or codec not in EXTENSIONS:
+        raise ConfigurationError(
+            f"The compression {codec!r} is unknown.",
+            cause="Every reader of the table must support the codec.",
+            fix=f"Use one of {', '.join(EXTENSIONS)}.",
+        )
+    return cast(Compression, codec)
+
+
+def _taken(table: pa.Table, rows: np.ndarray, slices: Sequence[tuple[int, int]]) -> pa.Table:
+    """Rows by index, in order. Each slice is taken separately, since Arrow would concatenate the chunks."""
+    if len(slices) < 2:
+        return table.take(pa.array(rows))
+    parts = []
+    for start, length in slices:
+        first, end = np.searchsorted(rows, (start, start + length))
+        parts.append(table.slice(start, length).take(pa.array(rows[first:end] - start)))
+    return pa.concat_tables(parts)
+
+
+def _partition(columns: Sequence[str], strings: Sequence[str | None]) -> Partition:
+    return Partition(values=tuple(zip(columns, strings, strict=True)))
+
+
+def _encode(column: pa.ChunkedArray, schema: StructType, name: str) -> tuple[np.ndarray, list[str | None]]:
+    """A code per row, and the partition value per code. Values with the same string share a code."""
+    target_field = schema.find(name)
+    assert target_field is not None
+    # Nulls are not part of the dictionaries: Arrow cannot unify dictionaries that contain nulls.
+    encoded = pc.dictionary_encode(column).unify_dictionaries()
+    try:
+        values = encoded.chunk(0).dictionary.to_pylist()
+    except (ValueError, OverflowError) as error:
+        raise SchemaError(
+            f"Column {name} has a value that cannot be a partition value.",
+            cause=f"{error}. Dates and times must have years from 1 to 9999.",
+            fix="Correct these rows, or partition by another column.",
+        ) from error
+    by_string: dict[str | None, int] = {}
+    codes = [
+        by_string.setdefault(serialize(value, target_field.data_type), len(by_string)) for value in values
+    ]
+    if column.null_count:
+        codes.append(by_string.setdefault(None, len(by_string)))
+    remap = np.array(codes)
+    # For a null value, the index -1 is the last code.
+    indices = np.concatenate([pc.fill_null(chunk.indices, -1).to_numpy() for chunk in encoded.chunks])
+    return remap[indices], list(by_string)

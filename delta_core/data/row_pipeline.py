@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from delta_core.actions.add_file import AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
+from delta_core.data.constraints import ConstraintsStep
 from delta_core.data.row_batch import Columns, RowBatch
+from delta_core.data.row_files import FileOptions, write_rows_to_files
 from delta_core.data.steps.align import AlignStep
-from delta_core.data.steps.constraints import ConstraintsStep
 from delta_core.data.steps.defaults import DefaultsStep
 from delta_core.data.steps.generated import GeneratedStep
 from delta_core.data.steps.identity import IdentityStep

@@ -24,16 +24,15 @@ from delta_core.actions import AddFile, SetTransaction
 from delta_core.arguments import whole_number
 from delta_core.boundary import public_class, refuse_pickle, typed_error
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.data.compression import Compression, choose_compression
-from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
+from delta_core.data.file_writer import Compression, choose_compression
+from delta_core.data.row_files import FileOptions, write_rows_to_files
 from delta_core.data.row_pipeline import RowPipeline
 from delta_core.data.write_plan import WritePlan
-from delta_core.dml.attempts import Attempts
 from delta_core.dml.clustered_table import write_plan_of
 from delta_core.dml.input_data import ArrowData, as_table
 from delta_core.dml.metadata_update import SAME_DEFINITION, plan_metadata_update
 from delta_core.dml.post_commit import commit_and_checkpoint
-from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
+from delta_core.dml.write import HANDLE_MAX_AGE_MS, Attempts, TableHandle, open_handle
 from delta_core.errors import ConfigurationError, DeltaError, StorageError
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
@@ -51,11 +50,11 @@ from delta_core.transaction.commit_result import (
     Committed,
     Conflict,
     Unknown,
+    already_applied,
     raise_for_result,
     unknown_outcome,
 )
 from delta_core.transaction.file_actions import num_records
-from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.transaction import Transaction
 

@@ -12,7 +12,7 @@ from delta_core.checkpoint.auxiliary_files import write_auxiliary_files
 from delta_core.checkpoint.log_cleanup import cleanup_expired_logs
 from delta_core.checkpoint.write import write_checkpoint
 from delta_core.errors import InvalidTablePropertyError
-from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.execution.progress import SILENT, ProgressReporter
 from delta_core.observability import CHECKPOINT_FAILED_TOTAL, METRICS
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.table_properties import CHECKPOINT_INTERVAL

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Literal, Protocol
 
 import pyarrow as pa
@@ -12,16 +13,17 @@ import pyarrow as pa
 from delta_core.arguments import name_list
 from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.data.compression import Compression
-from delta_core.data.parquet_writer import FileOptions
+from delta_core.data.file_writer import Compression
+from delta_core.data.row_files import FileOptions
 from delta_core.data.row_pipeline import WrittenRows, write_rows
-from delta_core.dml.attempts import Attempts
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
 from delta_core.dml.input_data import ArrowData, Rows, as_rows
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.dml.partition_overwrite import require_partitioned
 from delta_core.errors import (
     ConfigurationError,
+    DeltaError,
+    MaxCommitAttemptsError,
     MetadataChangedError,
     SchemaError,
     TableExistsError,
@@ -34,6 +36,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.table_features.identity import differ_only_in_high_water_marks
 from delta_core.table_features.writer_kind import WriterKind
+from delta_core.transaction.backoff import FullJitter
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -41,8 +44,7 @@ from delta_core.transaction.commit_properties import (
     idempotency_key,
     require_commit_properties,
 )
-from delta_core.transaction.commit_result import AlreadyApplied, Committed
-from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.commit_result import AlreadyApplied, Committed, already_applied
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
 
 WriteMode = Literal["error", "append", "overwrite", "ignore"]
@@ -344,6 +346,61 @@ def open_handle(table: TableHandle, storage_options: Mapping[str, str] | None) -
             "Storage options cannot be changed on an open table.", fix="Pass the URI, or omit the options."
         )
     return table
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempts:
+    """Attempts of one operation. Short random pauses between them spread out colliding writers.
+
+    Attributes:
+        run: the surroundings of the operation. The limits of its commit properties apply to all attempts
+            together. The deadline starts with the first commit: writing the rows before it may take any time.
+        random: the source of the pauses.
+        number: the number of the current attempt, starting at 0.
+    """
+
+    run: Run
+    random: Random = field(default_factory=Random)
+    number: int = 0
+    _until_seconds: float | None = field(init=False, default=None)
+
+    def __iter__(self) -> Iterator[int]:
+        """The number of each attempt.
+
+        The iteration does not end. After a failed attempt the caller checks `is_last` once, and then fails or
+        continues.
+        """
+        pauses = FullJitter(random=self.random)
+        while True:
+            yield self.number
+            self.number += 1
+            self.run.clock.sleep(pauses.next_seconds())
+
+    def next_run(self) -> Run:
+        """The surroundings of the next commit. Its deadline is the remaining time."""
+        left_seconds = max(self._left_seconds, 0.0)
+        return self.run.with_commit(replace(self.run.commit, deadline_seconds=left_seconds))
+
+    def given_up(self, conflict: DeltaError) -> MaxCommitAttemptsError:
+        """The error that ends the operation after its last attempt, which ended with `conflict`."""
+        return MaxCommitAttemptsError(
+            "Every attempt of the operation conflicted with another writer's commit.",
+            cause=f"{self.number + 1} attempts were made. The last one failed: {conflict.problem}",
+            fix="Run the operation again when fewer writers are active, or raise max_attempts or "
+            "deadline_seconds.",
+        )
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no other attempt is allowed."""
+        return self.number + 1 >= self.run.commit.max_attempts or self._left_seconds <= 0
+
+    @property
+    def _left_seconds(self) -> float:
+        now_seconds = self.run.clock.monotonic_seconds()
+        if self._until_seconds is None:
+            self._until_seconds = now_seconds + self.run.commit.deadline_seconds
+        return self._until_seconds - now_seconds
 
 
 def _latest(store: LogStore, clock: Clock) -> Snapshot | None:

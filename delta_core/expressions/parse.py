@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, cast
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from delta_core.expressions.ast import (
@@ -32,10 +32,9 @@ from delta_core.expressions.ast import (
     Not,
     Or,
 )
+from delta_core.expressions.columns import children
 from delta_core.expressions.intervals import move
 from delta_core.expressions.literals import INTEGRAL_RANGES, convert_literal
-from delta_core.expressions.nesting import MAX_LEVELS, MAX_NESTING, check_nesting, levels
-from delta_core.expressions.number_literals import negated, parse_number
 from delta_core.expressions.present_time import with_present
 from delta_core.expressions.sql_functions import (
     CAST_NAMES,
@@ -50,6 +49,7 @@ from delta_core.schema.types import (
     DATE,
     DOUBLE,
     FLOAT,
+    LONG,
     DecimalType,
     StructType,
 )
@@ -72,6 +72,7 @@ _ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
     exp.Div: ArithmeticOperator.DIVIDE,
     exp.Mod: ArithmeticOperator.MODULO,
 }
+
 # Other functions are found by their name; these have a syntax of their own.
 _CALLS: dict[type[exp.Expression], str] = {
     exp.Trim: "trim",
@@ -79,6 +80,7 @@ _CALLS: dict[type[exp.Expression], str] = {
     exp.Floor: "floor",
     exp.Ceil: "ceil",
 }
+
 # Arguments that sqlglot sets on nodes and that have no meaning here.
 _HARMLESS = frozenset({"safe", "coalesce", "typed", "_type", "quoted"})
 
@@ -163,6 +165,73 @@ def parse(text: str, *, now: dt.datetime | None = None) -> Expression:
             f"The limits are {MAX_NESTING} nested parentheses and {MAX_LEVELS} consecutive operators.",
             "Use IN lists, fewer parentheses or shorter sums.",
         )
+
+
+MAX_NESTING = 64
+"""The maximum number of nested parentheses, or of consecutive signs."""
+
+MAX_LEVELS = 200
+"""The maximum number of nested operators."""
+
+
+def check_nesting(text: str) -> None:
+    """Raise RecursionError for deep nesting, before the recursive parser reads the expression."""
+    depth = prefix = 0
+    opening = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
+    closing = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+    prefixes = (TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.PLUS)
+    for token in sqlglot.tokenize(text, read="spark"):
+        if token.token_type in opening:
+            depth += 1
+        elif token.token_type in closing:
+            depth -= 1
+        prefix = prefix + 1 if token.token_type in prefixes else 0
+        if depth > MAX_NESTING or prefix > MAX_NESTING:
+            raise RecursionError
+
+
+def levels(expression: Expression) -> int:
+    """The depth of the tree, which is the recursion depth of its evaluation. Raises UnicodeEncodeError."""
+    levels, row = 0, [expression]
+    while row:
+        levels += 1
+        for one in row:
+            string = one.pattern if isinstance(one, Like) else getattr(one, "value", None)
+            if isinstance(string, str):
+                string.encode()
+        row = [child for one in row for child in children(one)]
+    return levels
+
+
+_LONGS = range(-INTEGRAL_RANGES[LONG], INTEGRAL_RANGES[LONG])
+
+
+def parse_number(text: str) -> int | float | Decimal:
+    """The number that a literal represents; integers beyond 64 bits become decimals, as in Spark.
+
+    Raises:
+        ExpressionError: the literal is not a number.
+    """
+    try:
+        if "e" in text.lower():
+            return float(text)
+        return int(text) if "." not in text and int(text) in _LONGS else Decimal(text)
+    except (ValueError, InvalidOperation):
+        fail(
+            f"{text} is not a number.",
+            "A number has digits, at most one point and an exponent.",
+            "Correct the number.",
+        )
+
+
+def negated(literal: Literal) -> Literal | None:
+    """The number with the opposite sign; None when the literal is not a number."""
+    value = literal.value
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    if isinstance(value, Decimal):
+        return Literal(value.copy_negate())  # `-value` rounds to 28 digits
+    return Literal(parse_number(str(-value)) if isinstance(value, int) else -value)
 
 
 def _convert(node: exp.Expression) -> Expression:

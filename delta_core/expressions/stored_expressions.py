@@ -10,9 +10,8 @@ from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import Call, Expression
 from delta_core.expressions.columns import walk
 from delta_core.expressions.parse import parse
-from delta_core.expressions.quoted_names import quoted_name
 from delta_core.expressions.sql_functions import PlainCalls
-from delta_core.expressions.typing import resolve_predicate
+from delta_core.expressions.typing import quoted_name, resolve_predicate
 from delta_core.schema.types import StructType
 
 _ARROW_CAST = "arrow_cast"

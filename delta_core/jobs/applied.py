@@ -10,8 +10,8 @@ from delta_core.errors import DeltaError
 from delta_core.jobs.context import delivery_action, idempotency_action
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.applied_commit import AppliedCommit
+from delta_core.transaction.commit_result import already_applied
 from delta_core.transaction.find_applied_commit import find_applied_commit
-from delta_core.transaction.idempotency import already_applied
 
 if TYPE_CHECKING:
     from delta_core.jobs.context import JobContext

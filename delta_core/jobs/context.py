@@ -13,8 +13,7 @@ from delta_core.errors import CommitStateUnknownError, DeltaError, JobError, Tab
 from delta_core.execution.engine import choose_engine
 from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.execution.progress import NullProgress, ProgressSink
-from delta_core.execution.reporter import ProgressReporter
+from delta_core.execution.progress import NullProgress, ProgressReporter, ProgressSink
 from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.leases.lease import DEFAULT_TTL_SECONDS, Lease

@@ -20,8 +20,8 @@ from delta_core.actions.json_codec import RawAction, parse_commit
 from delta_core.actions.validation import CHECKPOINT_CHECKS, InvalidAction
 from delta_core.errors import CorruptLogError, ObjectNotFoundError, PathEscapeError
 from delta_core.forks import renew_lock_in_children
-from delta_core.log.bounded_read import read_lines
 from delta_core.log.checkpoint_part import KEY_LEAVES, UNREADABLE, CheckpointPart, damaged_checkpoint
+from delta_core.log.commit_reader import read_lines
 from delta_core.log.listing import CheckpointFiles
 from delta_core.log.log_path import SIDECAR_DIRECTORY, LogFileKind
 from delta_core.storage.log_store import LogStore, ObjectInfo

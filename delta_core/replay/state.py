@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,13 +15,14 @@ from delta_core.actions.arrow_schema import DELETION_VECTOR_TYPE, STRING_MAP, TO
 from delta_core.actions.json_codec import action_from_json, metadata_from_json, protocol_from_json
 from delta_core.log.checkpoint_part import CheckpointPart, damaged_checkpoint
 from delta_core.log.checkpoint_reader import CheckpointReader
+from delta_core.log.commit_reader import CommitData
 from delta_core.replay.checkpoint_chunk import checkpoint_chunks, deletion_vectors
 from delta_core.replay.column_types import as_type
 from delta_core.replay.distinct_files import distinct_files
 from delta_core.replay.file_chunk import FileChunk, MemoryChunk
 from delta_core.replay.live_files import LiveFiles, matching_rows, may_be_escaped, path_spellings
 from delta_core.replay.map_strings import plain_map
-from delta_core.replay.tail import Fields, FileKey, Tail, live_batch, tombstone_batch
+from delta_core.replay.tail import Fields, FileKey, Tail, live_batch, replay_tail, tombstone_batch
 
 _REMOVE_LEAVES = {
     "path": "path",
@@ -175,6 +176,49 @@ def checkpoint_domains(checkpoint: CheckpointReader | None) -> dict[str, DomainM
         return {}
     actions = (action_from_json("domainMetadata", fields) for fields in checkpoint.actions("domainMetadata"))
     return _live_domains({action.domain: action for action in actions if isinstance(action, DomainMetadata)})
+
+
+MAX_WAITING_COMMITS = 64
+"""With this number of waiting commits they are applied to the state, so that their bytes do not pile up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingState:
+    """A state and the later commits that have not been applied to it.
+
+    A writer that follows its own appends needs the files of few versions, and applying one commit to the
+    columns costs nearly as much as applying ten.
+
+    Attributes:
+        base: the state before the waiting commits.
+        waiting: the commits, oldest first. They were decoded once before, so applying them does not fail.
+    """
+
+    base: ReplayState
+    waiting: tuple[CommitData, ...] = ()
+
+    def followed_by(self, commits: Sequence[CommitData]) -> PendingState:
+        """The state after later commits, which have been decoded before."""
+        waiting = (*self.waiting, *commits)
+        extended = PendingState(base=self.base, waiting=waiting)
+        return extended.caught_up() if len(waiting) >= MAX_WAITING_COMMITS else extended
+
+    def caught_up(self) -> PendingState:
+        """The same state with all waiting commits applied.
+
+        Raises:
+            CorruptLogError: a commit is damaged.
+        """
+        if not self.waiting:
+            return self
+        return PendingState(base=self.base.apply(replay_tail(self.waiting)))
+
+    @property
+    def transactions(self) -> Mapping[str, SetTransaction]:
+        """Application transactions by application id. Does not apply file actions."""
+        if not self.waiting:
+            return self.base.transactions
+        return {**self.base.transactions, **replay_tail(self.waiting).transactions}
 
 
 def _live_domains(domains: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:

@@ -22,7 +22,6 @@ from delta_core.replay.live_files import LiveFiles
 from delta_core.scan.data_skipping import FilesOfPartitions, prune_by_partitions, prune_by_statistics
 from delta_core.scan.partition_pruning import split_by_partition_columns
 from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
-from delta_core.scan.report import ScanReport
 from delta_core.scan.row_tracking import FileRowTracking, RowTrackingReader, require_row_tracking_columns
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
@@ -259,3 +258,19 @@ def canonical_names(schema: StructType, names: Sequence[str]) -> tuple[str, ...]
     """The names as the schema spells them; names that it lacks stay as they are."""
     fields = ((name, schema.find(name)) for name in names)
     return tuple(name if field is None else field.name for name, field in fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanReport:
+    """Files and bytes before and after each kind of pruning."""
+
+    files_total: int
+    files_after_partitions: int
+    files_after_statistics: int
+    bytes_total: int
+    bytes_selected: int
+
+    @property
+    def files_skipped(self) -> int:
+        """Files that need not be opened."""
+        return self.files_total - self.files_after_statistics

@@ -9,7 +9,7 @@ from delta_core.errors import TableChangedError
 from delta_core.schema.column_mapping import ColumnMapping, ColumnMappingMode
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.snapshot.table_schema import table_schema
+from delta_core.snapshot.table_definition import table_schema
 from delta_core.table_features.support import require_read_support
 from delta_core.table_features.type_widening import widens
 

@@ -21,13 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
-
-from delta_core.scan.string_bytes import all_equal, bytes_of
 
 Fields = Mapping[str, pa.DataType]
 Path = tuple[str, ...]
@@ -71,6 +71,69 @@ def read_uniform(
     except pa.ArrowException:
         return None
     return _as_table(values, fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StringBytes:
+    """The bytes of a string column: string `i` is `data[begins[i]:ends[i]]`.
+
+    Arrow's kernels return a mask with one answer per string. `read_uniform` only needs to know whether all
+    strings agree; comparing buffers, or one byte per string, answers this several times faster.
+    """
+
+    data: npt.NDArray[np.uint8]
+    begins: npt.NDArray[np.intp]
+    ends: npt.NDArray[np.intp]
+
+    def begin_with(self, prefix: str) -> bool:
+        """Whether all strings begin with `prefix`, which is ASCII."""
+        return self.are_at_least(len(prefix)) and all(
+            bool((self.data[self.begins + at] == code).all())
+            for at, code in enumerate(prefix.encode("ascii"))
+        )
+
+    def end_with(self, suffix: str) -> bool:
+        """Whether all strings end with `suffix`, which is ASCII."""
+        return self.are_at_least(len(suffix)) and all(
+            bool((self.data[self.ends - at] == code).all())
+            for at, code in enumerate(reversed(suffix.encode("ascii")), start=1)
+        )
+
+    def are_at_least(self, length: int) -> bool:
+        """Whether all strings have at least this length, in bytes."""
+        return bool((self.ends - self.begins >= length).all())
+
+    def have_leading_zeros(self, *, before: int, after: int) -> bool:
+        """Whether any number begins with a zero followed by another byte, or with a minus sign and a zero.
+
+        Args:
+            before: bytes of each string before its number.
+            after: bytes after its number. The number has at least one byte in every string.
+        """
+        begins, lasts = self.begins + before, self.ends - (after + 1)
+        first = self.data[begins]
+        if bool((begins[first == ord("0")] < lasts[first == ord("0")]).any()):
+            return True
+        negative = (first == ord("-")) & (begins < lasts)
+        return bool((self.data[begins[negative] + 1] == ord("0")).any())
+
+
+def bytes_of(column: pa.Array) -> StringBytes:
+    """The bytes of a string column that has no nulls and is not a slice of another column."""
+    _, offsets, data = column.buffers()
+    bounds = np.frombuffer(offsets, np.int32, len(column) + 1).astype(np.intp)
+    content = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return StringBytes(data=content, begins=bounds[:-1], ends=bounds[1:])
+
+
+def all_equal(column: pa.Array, string: str) -> bool:
+    """Whether every string of the column equals `string`. The column is as for `bytes_of`."""
+    offsets, data = _repeated(string, len(column))
+    _, column_offsets, column_data = column.buffers()
+    if not column_offsets.slice(0, offsets.size).equals(offsets):
+        return False
+    # The buffer may be longer than the column's last string.
+    return data.size == 0 or bool(column_data.slice(0, data.size).equals(data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,3 +298,10 @@ def _as_table(values: Mapping[Path, pa.Array], fields: Mapping[str, pa.DataType 
         elif members := {path[1]: one for path, one in values.items() if path[0] == name}:
             columns[name] = pa.StructArray.from_arrays(list(members.values()), list(members))
     return pa.table(columns)
+
+
+@lru_cache(maxsize=64)
+def _repeated(string: str, num_strings: int) -> tuple[pa.Buffer, pa.Buffer]:
+    whole = string.encode()
+    offsets = np.arange(num_strings + 1, dtype=np.int32) * np.int32(len(whole))
+    return pa.py_buffer(offsets), pa.py_buffer(whole * num_strings)

@@ -6,6 +6,8 @@ a type (large, view, dictionary, run-end encoded) converts to the same Delta typ
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from delta_core.errors import SchemaError
@@ -34,7 +36,6 @@ from delta_core.schema.types import (
     StructType,
 )
 from delta_core.schema.variant_structs import is_variant_struct
-from delta_core.variants.marks import is_marked, storage_of, variant_field
 from delta_core.variants.shredding import VARIANT_TYPE
 
 TIMESTAMP_ARROW = pa.timestamp("us", tz="UTC")
@@ -190,6 +191,40 @@ def is_list_like(data_type: pa.DataType) -> bool:
         or types.is_list_view(data_type)
         or types.is_large_list_view(data_type)
     )
+
+
+EXTENSION_NAME = "arrow.parquet.variant"
+_KEY = b"ARROW:extension:name"
+
+MARK: Mapping[bytes, bytes] = {_KEY: EXTENSION_NAME.encode()}
+"""Metadata of a field that is a variant."""
+
+
+def variant_field(name: str, *, nullable: bool = True) -> pa.Field:
+    """An Arrow field of variants, for a table that does not have the column yet.
+
+    Args:
+        name: the name of the column or struct field; `element` in a list, `value` in a map.
+        nullable: as in Arrow.
+    """
+    return pa.field(name, VARIANT_TYPE, nullable=nullable, metadata=dict(MARK))
+
+
+def is_marked(field: pa.Field) -> bool:
+    """Whether a field is marked as a variant, whatever its type is.
+
+    The field's metadata has the name of Arrow's canonical extension type (`arrow.parquet.variant`), as for an
+    unregistered extension type. Libraries pass it on without knowing the extension type.
+    """
+    if isinstance(field.type, pa.BaseExtensionType):
+        return bool(field.type.extension_name == EXTENSION_NAME)
+    return field.metadata is not None and field.metadata.get(_KEY) == MARK[_KEY]
+
+
+def storage_of(field: pa.Field) -> pa.DataType:
+    """The type of a field without its extension."""
+    data_type = field.type
+    return data_type.storage_type if isinstance(data_type, pa.BaseExtensionType) else data_type
 
 
 def _field_from_arrow(field: pa.Field, path: str, depth: int) -> StructField:

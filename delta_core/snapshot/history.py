@@ -13,8 +13,7 @@ from delta_core.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from delta_core.log.bounded_read import read_lines
-from delta_core.log.commit_reader import read_commits
+from delta_core.log.commit_reader import read_commits, read_lines
 from delta_core.log.listing import LogListing, list_log
 from delta_core.log.log_path import commit_path
 from delta_core.snapshot.commit_time import in_commit_times_since, monotonic_times_ms, read_commit_info

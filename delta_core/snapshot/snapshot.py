@@ -34,8 +34,13 @@ from delta_core.log.last_checkpoint import read_last_checkpoint
 from delta_core.log.listing import commit_files, list_log
 from delta_core.log.log_segment import LogSegment, build_segment, extend_segment
 from delta_core.replay.live_files import LiveFiles
-from delta_core.replay.pending_state import PendingState
-from delta_core.replay.state import ReplayState, build_state, checkpoint_domains, checkpoint_transactions
+from delta_core.replay.state import (
+    PendingState,
+    ReplayState,
+    build_state,
+    checkpoint_domains,
+    checkpoint_transactions,
+)
 from delta_core.replay.tail import Tail, replay_tail
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType

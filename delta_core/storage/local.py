@@ -28,12 +28,19 @@ from delta_core.errors import (
     UnsafeStoreError,
 )
 from delta_core.storage.listed_files import ListedFiles
-from delta_core.storage.local_errors import not_found, not_written, translated
-from delta_core.storage.local_flush import MANY_FILES, FileSystemFlush
 from delta_core.storage.local_many import delete_files, walk_directory
-from delta_core.storage.local_walk import is_in, link_on_the_way, open_directory
+from delta_core.storage.local_system import (
+    MANY_FILES,
+    FileSystemFlush,
+    is_in,
+    is_shared,
+    link_on_the_way,
+    not_found,
+    not_written,
+    open_directory,
+    translated,
+)
 from delta_core.storage.log_store import ObjectInfo
-from delta_core.storage.mounts import is_shared
 from delta_core.storage.replacement_methods import in_place_of
 from delta_core.storage.request_meter import METER
 from delta_core.storage.store_path import plain_parts

@@ -18,8 +18,7 @@ from delta_core.expressions.ast import Arithmetic, Call, Expression
 from delta_core.expressions.columns import referenced_columns
 from delta_core.expressions.literals import is_numeric
 from delta_core.expressions.parse import parse_value
-from delta_core.expressions.quoted_names import quoted_name
-from delta_core.expressions.typing import type_of
+from delta_core.expressions.typing import quoted_name, type_of
 from delta_core.schema.column_paths import Path, display_path, walk_fields
 from delta_core.schema.field_metadata import CURRENT_DEFAULT_KEY, GENERATION_KEY, is_identity, with_metadata
 from delta_core.schema.types import VARIANT, VOID, DataType, DecimalType, StructField, StructType

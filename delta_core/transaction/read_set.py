@@ -1,13 +1,28 @@
-"""Read sets and commit footprints: the input of the conflict rules."""
+"""Read sets and commit footprints: the input of the conflict rules.
+
+The check whether a file may hold rows that match a predicate is conservative: it rules a file out only when
+the partition values or the statistics prove that no row matches.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from delta_core.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
+from delta_core.actions.arrow_schema import STRING_MAP
+from delta_core.errors import DeltaError
 from delta_core.expressions.ast import Expression
+from delta_core.scan.data_skipping import files_may_match
+from delta_core.schema.column_mapping import ColumnMapping
+from delta_core.schema.json import schema_from_json
+from delta_core.schema.types import StructType
+from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.uri import canonical_log_path
+from delta_core.table_features.table_properties import TableProperties
+from delta_core.transaction.final_actions import definition_after
 from delta_core.transaction.isolation import IsolationLevel
 
 FileMatcher = Callable[[Sequence[AddFile], Expression], AddFile | None]
@@ -129,5 +144,77 @@ def effective_isolation(actions: Sequence[Action], table_level: IsolationLevel) 
     return table_level
 
 
+def file_matcher(
+    schema: StructType, partition_columns: Sequence[str], *, mapping: ColumnMapping
+) -> FileMatcher:
+    """A matcher for the files of a table with this schema, partitioning and column mapping.
+
+    Predicates must be resolved against the schema. A file whose values cannot be parsed counts as matching.
+    """
+
+    def first_match(files: Sequence[AddFile], predicate: Expression) -> AddFile | None:
+        if not files:
+            return None
+        values = pa.table(
+            {
+                "partition_values": pa.array([list(f.partition_values.items()) for f in files], STRING_MAP),
+                "stats": pa.array([f.stats for f in files], pa.string()),
+            }
+        )
+        try:
+            matches = files_may_match(values, predicate, schema, partition_columns, mapping=mapping)
+        except DeltaError:
+            return files[0]
+        return next((file for file, match in zip(files, matches, strict=True) if match), None)
+
+    return first_match
+
+
+def footprint_of(
+    actions: Sequence[Action],
+    *,
+    base: Snapshot | None,
+    reads: ReadSet,
+    isolation: IsolationLevel | None,
+    reuses_files: bool,
+    rebased_domains: frozenset[str],
+    verified_at_ms: int,
+) -> CommitFootprint:
+    """The footprint that the conflict rules compare with winning commits.
+
+    Args:
+        actions: the actions of the commit, as returned by `final_actions`.
+        base: the table before the commit; None for a table that is created.
+        reads: the read set that the actions depend on.
+        isolation: overrides the table's level (`delta.isolationLevel`).
+        reuses_files, rebased_domains, verified_at_ms: see `CommitFootprint`.
+    """
+    level = isolation
+    if level is None:
+        properties = TableProperties.of(definition_after(base, actions).metadata.configuration)
+        level = IsolationLevel(str(properties.isolation_level))
+    return CommitFootprint.of(
+        actions,
+        reads=reads,
+        isolation=effective_isolation(actions, level),
+        base_metadata=None if base is None else base.metadata,
+        matcher=_matcher(base, actions),
+        reuses_files=reuses_files,
+        rebased_domains=rebased_domains,
+        verified_at_ms=verified_at_ms,
+    )
+
+
 def _has_deletion_vector_file(add: AddFile) -> bool:
     return add.deletion_vector is not None and add.deletion_vector.storage_type != "i"
+
+
+def _matcher(base: Snapshot | None, actions: Sequence[Action]) -> FileMatcher:
+    if base is not None:
+        return file_matcher(base.schema, base.partition_columns, mapping=base.column_mapping)
+    created = definition_after(base, actions).metadata
+    return file_matcher(
+        schema_from_json(created.schema_string),
+        created.partition_columns,
+        mapping=ColumnMapping.of(created.configuration),
+    )

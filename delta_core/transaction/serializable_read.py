@@ -13,9 +13,8 @@ from delta_core.log.log_path import commit_path
 from delta_core.log.log_segment import extend_segment
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.conflict_checker import find_conflict
-from delta_core.transaction.file_matching import file_matcher
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.read_set import CommitFootprint, ReadSet
+from delta_core.transaction.read_set import CommitFootprint, ReadSet, file_matcher
 from delta_core.transaction.winning_commit import WinningCommit
 
 

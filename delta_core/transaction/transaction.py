@@ -22,24 +22,38 @@ from delta_core.storage.uri import canonical_log_path
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
-from delta_core.transaction.commit_result import AlreadyApplied, CommitResult, Committed, Conflict
+from delta_core.transaction.commit_result import (
+    AlreadyApplied,
+    CommitResult,
+    Committed,
+    Conflict,
+    already_applied,
+    covering,
+    superseding,
+)
 from delta_core.transaction.committer import CommitRequest, Committer
 from delta_core.transaction.conflict_resolver import ConflictResolver
-from delta_core.transaction.final_actions import definition_after, final_actions, require_files
-from delta_core.transaction.footprint import footprint_of
-from delta_core.transaction.iceberg_rules import check_iceberg_rules
-from delta_core.transaction.idempotency import already_applied, covering, superseding
+from delta_core.transaction.final_actions import (
+    check_iceberg_rules,
+    definition_after,
+    final_actions,
+    require_files,
+)
 from delta_core.transaction.in_commit_time import has_in_commit_times, in_commit_time
 from delta_core.transaction.isolation import IsolationLevel
-from delta_core.transaction.log_tail_guard import LogTailGuard
+from delta_core.transaction.log_tail_guard import LogTailGuard, StagedFiles, staged_paths
 from delta_core.transaction.observer import NULL_OBSERVER, CommitPhase, TransactionObserver
-from delta_core.transaction.provenance import commit_info, encode_metrics, encode_parameters, recounted
-from delta_core.transaction.read_set import ReadSet
+from delta_core.transaction.read_set import ReadSet, footprint_of
 from delta_core.transaction.rebase import RebaseHook
 from delta_core.transaction.reordering import ConflictCheck
 from delta_core.transaction.row_ids import row_ids
-from delta_core.transaction.staged_commit import StagedCommit
-from delta_core.transaction.staged_files import StagedFiles, staged_paths
+from delta_core.transaction.staged_commit import (
+    StagedCommit,
+    commit_info,
+    encode_metrics,
+    encode_parameters,
+    recounted,
+)
 from delta_core.transaction.winning_commit import WinningCommit
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from delta_core.clock import Clock
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError, JobFailedError
-from delta_core.execution.reporter import ProgressReporter
+from delta_core.execution.progress import ProgressReporter
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import disjunction
 from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus

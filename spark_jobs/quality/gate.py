@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 from delta_core.actions import SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConcurrentTransactionError, DeltaError, QualityGateError, TableNotFoundError
-from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.execution.progress import SILENT, ProgressReporter
 from delta_core.jobs.params.quality import QualityEngine, QualityParams
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store, options_for
 from delta_core.transaction.commit_properties import CommitProperties
-from delta_core.transaction.idempotency import already_applied
+from delta_core.transaction.commit_result import already_applied
 from spark_jobs.quality.driver_engine import DriverEngine
 from spark_jobs.quality.evaluation import evaluate
 from spark_jobs.quality.outcome import ExpectationOutcome

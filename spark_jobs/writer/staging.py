@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from delta_core.dml.metadata_update import MetadataUpdate
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.execution.reporter import ProgressReporter
+from delta_core.execution.progress import ProgressReporter
 from delta_core.storage.log_store import LogStore
 from spark_jobs.expressions.checks import Check
 from spark_jobs.failures import ViolationToken

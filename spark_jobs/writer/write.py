@@ -13,7 +13,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.dml.commit_files import CommitMode, commit_new_files
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError, TableNotFoundError
-from delta_core.execution.reporter import ProgressReporter
+from delta_core.execution.progress import ProgressReporter
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve

@@ -10,7 +10,7 @@ from tests.faults.fault import Fault, returns
 
 _COMMITTER = "delta_core.transaction.committer:Committer"
 _RULES = "delta_core.transaction.conflict_checker"
-_IDEMPOTENCY = "delta_core.transaction.idempotency"
+_IDEMPOTENCY = "delta_core.transaction.commit_result"
 
 _LOOP_TESTS = "tests/unit/transaction/test_committer.py"
 _RULE_TESTS = "tests/unit/transaction/test_conflict_rules.py"

@@ -140,7 +140,7 @@ def test_a_fault_comes_in_with_the_import_of_its_module(
 PROGRAM = """
 import sys
 early = sorted(name for name in sys.modules if name.partition(".")[0] == "delta_core")
-from delta_core.transaction.idempotency import covering
+from delta_core.transaction.commit_result import covering
 from delta_core.transaction import transaction
 print(early, covering([], None), transaction.covering is covering)
 key = type("Key", (), {"app_id": "a", "version": 1})

@@ -11,7 +11,7 @@ import pytest
 
 from delta_core import write_deltalake
 from delta_core.actions import Metadata, Protocol
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.row_files import write_data_files
 from delta_core.maintenance.clone import clone_table
 from delta_core.schema.arrow import from_arrow
 from delta_core.schema.json import schema_to_json

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.variants.marks import variant_field
+from delta_core.schema.arrow import variant_field
 from delta_core.variants.python_values import variant_array
 from tests.state_machine.reading import deltalake_rows
 from tests.support.delta_spark import by_delta_spark

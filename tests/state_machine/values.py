@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from delta_core.schema.arrow import variant_field
 from delta_core.schema.types import (
     BINARY,
     BOOLEAN,
@@ -31,7 +32,6 @@ from delta_core.schema.types import (
     StructField,
     StructType,
 )
-from delta_core.variants.marks import variant_field
 from delta_core.variants.python_values import encoded
 
 

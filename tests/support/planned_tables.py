@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.actions import AddFile, Metadata, Protocol
-from delta_core.data.parquet_writer import FileOptions, write_rows_to_files
 from delta_core.data.row_batch import RowBatch
+from delta_core.data.row_files import FileOptions, write_rows_to_files
 from delta_core.data.row_pipeline import WrittenRows, write_rows
 from delta_core.data.write_plan import WritePlan
 from delta_core.scan.scan import Scan

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.row_files import write_data_files
 from delta_core.schema.arrow import from_arrow, to_arrow
 from delta_core.storage.open import open_store
 from spark_jobs.writer.staged_files import StagedFiles

@@ -21,8 +21,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from delta_core import DeltaTable
 from delta_core.scan.change_data import COMMIT_TIMESTAMP
+from delta_core.schema.arrow import is_marked
 from delta_core.table_features.feature import reader_features, writer_features
-from delta_core.variants.marks import is_marked
 from tests.state_machine.features import Way
 from tests.state_machine.machine import _same
 from tests.state_machine.model import KEY, State

@@ -20,7 +20,7 @@ from delta_core.schema.column_mapping import ColumnMappingMode, FileColumn
 from delta_core.schema.conversion import convert_chunked
 from delta_core.schema.evolution import require_writable_void
 from delta_core.schema.file_schema import file_fields, file_schema
-from delta_core.schema.hidden_nulls import has_required_fields, without_hidden_nulls
+from delta_core.schema.nullability import has_required_fields, without_hidden_nulls
 from delta_core.table_features.stats_leaves import all_leaves
 
 

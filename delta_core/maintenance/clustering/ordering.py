@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from delta_core.actions import AddFile
-from delta_core.data.compression import Compression
+from delta_core.data.file_writer import Compression
 from delta_core.maintenance.clustering.columns import cube_tags
 from delta_core.maintenance.clustering.execute import GroupResult, GroupRunner
 from delta_core.maintenance.clustering.groups import OrderingPlan

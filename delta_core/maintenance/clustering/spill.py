@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from delta_core.errors import DeltaError, StorageError, StorageFullError
 from delta_core.execution.executor import JsonObject
-from delta_core.storage.local_errors import translated
+from delta_core.storage.local_system import translated
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import local_root
 from delta_core.storage.task_stores import task_store

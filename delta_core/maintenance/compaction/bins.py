@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from delta_core.actions import AddFile, Metadata
-from delta_core.data.compression import Compression
+from delta_core.data.file_writer import Compression
 from delta_core.execution.executor import JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.limits import available_memory_bytes, workers_for

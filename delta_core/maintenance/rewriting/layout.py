@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.actions import Metadata
-from delta_core.data.compression import Compression, choose_compression
+from delta_core.data.file_writer import Compression, choose_compression
 from delta_core.data.stats_columns import StatsLeaf
 from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from delta_core.actions import AddFile, Metadata
-from delta_core.data.compression import Compression
+from delta_core.data.file_writer import Compression
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.metrics import operation_metrics

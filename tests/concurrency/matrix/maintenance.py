@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.execution.reporter import ProgressReporter
+from delta_core.execution.progress import ProgressReporter
 from delta_core.jobs.lease import fence_app_id, fence_transaction
 from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clustering.plan import plan_z_order

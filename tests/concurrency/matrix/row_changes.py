@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.row_files import write_data_files
 from delta_core.dml.commit_files import REMOVED_COLUMNS
 from delta_core.dml.delete import delete_rows
 from delta_core.expressions.parse import parse_predicate

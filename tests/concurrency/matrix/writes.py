@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.actions import SetTransaction
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.row_files import write_data_files
 from delta_core.dml.commit_files import commit_new_files
 from delta_core.dml.write import write_deltalake
 from delta_core.run import Run

@@ -7,7 +7,7 @@ import json
 import orjson
 import pytest
 
-from delta_core.actions.duplicate_keys import duplicate_key
+from delta_core.actions.json_codec import duplicate_key
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from delta_core.errors import (
     StorageFullError,
     StorePermissionError,
 )
-from delta_core.storage import local, local_walk
+from delta_core.storage import local, local_system
 from tests.support.hostile_calls import Call, calls, prepared
 
 CALLS = [call for call in calls() if not call.name.startswith(("CommitProp", "Identity", "define"))]
@@ -85,7 +85,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def broken(monkeypatch: pytest.MonkeyPatch, code: int, failing: frozenset[str], modes: str) -> None:
     system = BrokenSystem(code, failing)
     monkeypatch.setattr(local, "os", system)
-    monkeypatch.setattr(local_walk, "os", system)
+    monkeypatch.setattr(local_system, "os", system)
     monkeypatch.setattr(local, "pa", BrokenArrow(code, modes))
     # What became of a commit is asked again and again, until the time for it is over.
     slept = [0.0]

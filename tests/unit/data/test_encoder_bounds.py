@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.data.encoder_bounds import EncoderBounds
-from delta_core.data.statistics_collector import StatisticsAccumulator, collect_statistics
+from delta_core.data.statistics_collector import EncoderBounds, StatisticsAccumulator, collect_statistics
 from delta_core.data.stats_columns import stats_leaves
 from delta_core.schema.arrow import from_arrow
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.row_files import write_data_files
 from delta_core.dml.commit_files import commit_new_files
 from delta_core.dml.definition.create import create_table
 from delta_core.errors import ConfigurationError, MetadataChangedError, TableExistsError

@@ -21,9 +21,9 @@ from delta_core.errors import (
     SchemaEvolutionError,
     SchemaMismatchError,
 )
+from delta_core.schema.arrow import variant_field
 from delta_core.schema.types import LONG, VARIANT, ArrayType, MapType, StructField, StructType
 from delta_core.table_features.upgrade import supported_features
-from delta_core.variants.marks import variant_field
 from delta_core.variants.python_values import variant_array
 from delta_core.variants.shredding import VARIANT_TYPE
 from tests.support.variant_values import decode

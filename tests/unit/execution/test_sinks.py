@@ -7,8 +7,7 @@ import logging
 import pytest
 
 from delta_core.clock import ManualClock
-from delta_core.execution.progress import NullProgress, ProgressEvent
-from delta_core.execution.reporter import SILENT, ProgressReporter
+from delta_core.execution.progress import SILENT, NullProgress, ProgressEvent, ProgressReporter
 from delta_core.execution.sinks import (
     CallbackSink,
     CollectingSink,
@@ -76,7 +75,7 @@ def test_a_failing_sink_does_not_end_the_job(caplog: pytest.LogCaptureFixture) -
     def broken(event: ProgressEvent) -> None:
         raise RuntimeError("disk full")
 
-    with caplog.at_level(logging.WARNING, logger="delta_core.execution.reporter"):
+    with caplog.at_level(logging.WARNING, logger="delta_core.execution.progress"):
         ProgressReporter(sink=CallbackSink(broken)).emit("job.started")
     assert "The progress sink failed." in caplog.text
     SILENT.emit("job.started")

@@ -17,7 +17,7 @@ from delta_core.errors import (
     StorageError,
 )
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.execution.reporter import EVENT_NAMES
+from delta_core.execution.progress import EVENT_NAMES
 from delta_core.execution.sinks import CallbackSink, CollectingSink
 from delta_core.jobs.builtin import default_registry
 from delta_core.jobs.codec import result_from_json, result_to_json

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import CorruptLogError, StorageError
-from delta_core.log import bounded_read
+from delta_core.log import commit_reader
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
 from tests.support.faulty_store import FaultyStore
@@ -27,8 +27,8 @@ class CountingStore(FaultyStore):
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CountingStore:
-    monkeypatch.setattr(bounded_read, "MAX_LINE_BYTES", LIMIT)
-    monkeypatch.setattr(bounded_read, "_CHUNK_BYTES", 300)
+    monkeypatch.setattr(commit_reader, "MAX_LINE_BYTES", LIMIT)
+    monkeypatch.setattr(commit_reader, "_CHUNK_BYTES", 300)
     return CountingStore(LogBuilder(tmp_path).store)
 
 
@@ -40,14 +40,14 @@ def written(store: CountingStore, data: bytes) -> ObjectInfo:
 @pytest.mark.parametrize("width", [0, 1, 299, 300, 301, 700, 999, 1000])
 def test_lines_up_to_the_limit_are_read(store: CountingStore, width: int) -> None:
     data = (b"a" * width + b"\n") * (1 + 3000 // (width + 1)) + b"b" * width
-    assert bounded_read.read_lines(store, written(store, data)) == data
+    assert commit_reader.read_lines(store, written(store, data)) == data
 
 
 @pytest.mark.parametrize("before", [b"", b"x\n", b"y" * 900 + b"\n"])
 def test_a_longer_line_is_refused_before_its_end(store: CountingStore, before: bytes) -> None:
     data = before + b"a" * 100_000
     with pytest.raises(CorruptLogError, match=r"'_delta_log/x\.json' cannot be read") as refused:
-        bounded_read.read_lines(store, written(store, data))
+        commit_reader.read_lines(store, written(store, data))
     assert f"more than {LIMIT} bytes" in refused.value.cause
     assert store.source.closed
 
@@ -77,10 +77,10 @@ def test_a_file_that_is_cut_is_read_again_and_never_taken(store: CountingStore, 
     info = written(store, data)
     cut = CutStore(store.inner)
     cut.cuts = 2
-    assert bounded_read.read_lines(cut, info) == data
+    assert commit_reader.read_lines(cut, info) == data
     cut.cuts = 3
     with pytest.raises(StorageError, match="does not have the size that was listed") as refused:
-        bounded_read.read_lines(cut, info)
+        commit_reader.read_lines(cut, info)
     assert f"18 bytes arrived instead of {len(data)}" in refused.value.cause
     assert refused.value.retryable
 
@@ -95,7 +95,7 @@ def test_half_a_commit_is_not_shown(tmp_path: Path) -> None:
 
 def test_a_table_with_such_a_commit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = LogBuilder(tmp_path).create()
-    monkeypatch.setattr(bounded_read, "MAX_LINE_BYTES", 2000)
+    monkeypatch.setattr(commit_reader, "MAX_LINE_BYTES", 2000)
     log.raw("00000000000000000001.json", b'{"commitInfo":{"a":"' + b"a" * 5000)
     with pytest.raises(CorruptLogError, match=r"00000000000000000001\.json' cannot be read"):
         Snapshot.load(log.store)

@@ -25,7 +25,7 @@ from delta_core.errors import (
     UnsupportedTableFeatureError,
 )
 from delta_core.execution.inline_executor import InlineExecutor
-from delta_core.execution.reporter import ProgressReporter
+from delta_core.execution.progress import ProgressReporter
 from delta_core.execution.sinks import CollectingSink
 from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction import CompactionPlan, plan_compaction

@@ -21,8 +21,7 @@ import pytest
 from delta_core.actions import SetTransaction
 from delta_core.dml.write import write_deltalake
 from delta_core.errors import RestoreError, RestorePlanOutdatedError
-from delta_core.execution.progress import ProgressEvent
-from delta_core.execution.reporter import ProgressReporter
+from delta_core.execution.progress import ProgressEvent, ProgressReporter
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef

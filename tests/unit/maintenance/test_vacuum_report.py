@@ -13,8 +13,7 @@ import pytest
 from delta_core.actions.set_transaction import SetTransaction
 from delta_core.clock import SYSTEM_CLOCK, ManualClock
 from delta_core.errors import MaintenanceError, StorageError
-from delta_core.execution.progress import ProgressEvent
-from delta_core.execution.reporter import ProgressReporter
+from delta_core.execution.progress import ProgressEvent, ProgressReporter
 from delta_core.maintenance.vacuum import VacuumPlan, apply, apply_vacuum, plan_vacuum
 from delta_core.run import Run
 from delta_core.snapshot.history import history

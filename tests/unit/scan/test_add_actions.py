@@ -8,7 +8,7 @@ import deltalake
 import pyarrow as pa
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.variants.marks import variant_field
+from delta_core.schema.arrow import variant_field
 from delta_core.variants.python_values import variant_array
 
 PAIRS = pa.map_(pa.string(), pa.int64())

@@ -12,7 +12,7 @@ import pytest
 
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.log import checkpoint_part
-from delta_core.scan import cached_statistics
+from delta_core.scan import data_skipping
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.cached import CachedLogStore
@@ -30,7 +30,7 @@ def stats(low: int, high: int) -> str:
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogBuilder:
-    monkeypatch.setattr(cached_statistics, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(data_skipping, "_WORTH_THREADS", 0)
     made = LogBuilder(tmp_path / "table").create()
     made.commit(*(add(f"part-{n}", stats=stats(10 * n, 10 * n + 9)) for n in range(20)))
     write_checkpoint(Snapshot.load(made.store, clock=made.clock))
@@ -46,13 +46,13 @@ def selected(store: LogStore, predicate: str = "id BETWEEN 25 AND 41") -> list[s
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many texts were parsed, each time."""
     numbers: list[int] = []
-    parse = cached_statistics.parse_statistics
+    parse = data_skipping.parse_statistics
 
     def counting(strings: pa.Array, leaves: Any, *, counts: bool) -> object:
         numbers.append(len(strings))
         return parse(strings, leaves, counts=counts)
 
-    monkeypatch.setattr(cached_statistics, "parse_statistics", counting)
+    monkeypatch.setattr(data_skipping, "parse_statistics", counting)
     return numbers
 
 

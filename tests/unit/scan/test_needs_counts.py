@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from delta_core.expressions.parse import parse_predicate
-from delta_core.scan.cached_statistics import needs_counts
+from delta_core.scan.data_skipping import needs_counts
 from delta_core.schema.json import type_from_name
 from delta_core.schema.types import StructField, StructType
 

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from delta_core.actions.json_codec import encode_commit
 from delta_core.actions.metadata import Metadata
 from delta_core.actions.protocol import Protocol
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.row_files import write_data_files
 from delta_core.errors import ExpressionError, SchemaError
 from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.schema.hidden_nulls import has_required_fields, without_hidden_nulls
+from delta_core.schema.nullability import has_required_fields, without_hidden_nulls
 
 INNER = pa.struct([pa.field("x", pa.int64(), nullable=False), pa.field("y", pa.string())])
 LIST = pa.list_(pa.field("element", pa.string()))

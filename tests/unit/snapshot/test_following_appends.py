@@ -10,7 +10,7 @@ from delta_core.actions import SetTransaction
 from delta_core.errors import CorruptLogError
 from delta_core.log.commit_reader import CommitData
 from delta_core.log.log_path import commit_path
-from delta_core.replay.pending_state import MAX_WAITING_COMMITS
+from delta_core.replay.state import MAX_WAITING_COMMITS
 from delta_core.snapshot.snapshot import Snapshot
 from tests.support.log_builder import LogBuilder, add, remove
 

@@ -8,7 +8,7 @@ import pytest
 
 from delta_core.actions import AddFile
 from delta_core.errors import CorruptLogError, VersionNotFoundError
-from delta_core.log import bounded_read
+from delta_core.log import commit_reader
 from delta_core.snapshot.history import commit_actions
 from tests.support.log_builder import LogBuilder, add
 
@@ -17,7 +17,7 @@ LIMIT = 2000
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogBuilder:
-    monkeypatch.setattr(bounded_read, "MAX_LINE_BYTES", LIMIT)
+    monkeypatch.setattr(commit_reader, "MAX_LINE_BYTES", LIMIT)
     return LogBuilder(tmp_path).create()
 
 

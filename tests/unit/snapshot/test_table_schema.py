@@ -11,7 +11,7 @@ import pytest
 from delta_core.errors import CorruptLogError, DeltaError, InvalidTableError, SchemaError
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.snapshot.table_schema import table_schema
+from delta_core.snapshot.table_definition import table_schema
 from tests.support.log_builder import LogBuilder, add, metadata, protocol
 
 

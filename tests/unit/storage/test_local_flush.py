@@ -12,9 +12,9 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ObjectNotFoundError, StorageError
-from delta_core.storage import local, local_flush
+from delta_core.storage import local, local_system
 from delta_core.storage.local import LocalLogStore
-from delta_core.storage.local_flush import MANY_FILES, FileSystemFlush
+from delta_core.storage.local_system import MANY_FILES, FileSystemFlush
 
 
 @pytest.fixture
@@ -114,13 +114,13 @@ def test_what_is_gone_is_named(tmp_path: Path) -> None:
 def test_it_is_the_systems_own_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flusher = FileSystemFlush(str(tmp_path))
     assert flusher.flush() is True
-    local_flush._syncfs.cache_clear()
+    local_system._syncfs.cache_clear()
     try:
         with monkeypatch.context() as patch:
             patch.setattr(os, "uname", lambda: type("System", (), {"release": "5.7.19-old"})())
             assert flusher.flush() is False, "it would not say what failed"
     finally:
-        local_flush._syncfs.cache_clear()
+        local_system._syncfs.cache_clear()
     with pytest.raises(FileNotFoundError):
         FileSystemFlush(str(tmp_path / "not there"))
 

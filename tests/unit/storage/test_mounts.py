@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.storage import local, mounts
+from delta_core.storage import local, local_system
 from delta_core.storage.local import LocalLogStore
-from delta_core.storage.mounts import filesystem_of, is_shared
+from delta_core.storage.local_system import filesystem_of, is_shared
 
 MOUNTS = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -55,7 +55,7 @@ def test_kinds_that_answer_from_a_cache_are_shared(
 ) -> None:
     table = tmp_path / "mounts"
     table.write_text(f"1 1 0:1 / / rw - {kind} x rw\n")
-    monkeypatch.setattr(mounts, "_MOUNTS", str(table))
+    monkeypatch.setattr(local_system, "_MOUNTS", str(table))
     assert is_shared(tmp_path / "t") is shared
     assert LocalLogStore(tmp_path / "t").consistent_listing is not shared
 
@@ -63,7 +63,7 @@ def test_kinds_that_answer_from_a_cache_are_shared(
 def test_a_system_that_does_not_tell_has_directories_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mounts, "_MOUNTS", str(tmp_path / "none"))
+    monkeypatch.setattr(local_system, "_MOUNTS", str(tmp_path / "none"))
     assert not is_shared(tmp_path)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from delta_core import DeltaTable, convert_to_deltalake, write_deltalake
 from delta_core.errors import InvalidTablePropertyError
-from delta_core.variants.marks import variant_field
+from delta_core.schema.arrow import variant_field
 
 KEY = "delta.dataSkippingStatsColumns"
 SCHEMA = pa.schema(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from delta_core import DeltaTable, write_deltalake
 from delta_core.actions import AddCdcFile, AddFile, RemoveFile
 from delta_core.actions.json_codec import decode_commit
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.row_files import write_data_files
 from delta_core.deletion_vectors.file_update import update_deletion_vector
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors

@@ -6,7 +6,7 @@ import pytest
 
 from delta_core.actions import AddFile, DeletionVectorDescriptor
 from delta_core.errors import CommitError
-from delta_core.transaction.file_checks import require_consistent_files
+from delta_core.transaction.final_actions import require_consistent_files
 
 DELETION_VECTOR = DeletionVectorDescriptor(
     storage_type="u", path_or_inline_dv="ab^-aqEH.-t@S}K{vb[*k^", offset=4, size_in_bytes=40, cardinality=6

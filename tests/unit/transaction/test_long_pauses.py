@@ -17,7 +17,7 @@ from delta_core.actions import CommitInfo
 from delta_core.actions.json_codec import encode_commit
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.clock import ManualClock
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.row_files import write_data_files
 from delta_core.dml.commit_files import CommitMode, commit_new_files
 from delta_core.errors import CommitRejectedError, ConfigurationError, StaleCommitError, StorageError
 from delta_core.log.log_path import MAX_VERSION, commit_path

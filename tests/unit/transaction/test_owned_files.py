@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.actions import AddCdcFile, AddFile, DeletionVectorDescriptor
-from delta_core.data.parquet_writer import write_data_files
+from delta_core.data.row_files import write_data_files
 from delta_core.dml.commit_files import commit_new_files
 from delta_core.errors import CommitError, ConcurrentModificationError
 from delta_core.scan.scan import Scan

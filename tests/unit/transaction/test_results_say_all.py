@@ -25,7 +25,7 @@ from delta_core.transaction.commit_result import (
 from delta_core.transaction.committer import READ_BACK_TRIES
 from delta_core.transaction.observer import CommitPhase
 from delta_core.transaction.owned_files import OwnedFiles
-from delta_core.transaction.provenance import encode_metrics, encode_parameters
+from delta_core.transaction.staged_commit import encode_metrics, encode_parameters
 from delta_core.transaction.transaction import Transaction
 from tests.support.faulty_store import FaultyStore, PutFault
 from tests.support.log_builder import LogBuilder, add, metadata, protocol

@@ -32,10 +32,10 @@ from delta_core.transaction.commit_result import (
     Committed,
     Conflict,
     Rejected,
+    already_applied,
     may_discard_files,
     raise_for_result,
 )
-from delta_core.transaction.idempotency import already_applied
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.observer import CommitPhase
 from delta_core.transaction.owned_files import OwnedFiles

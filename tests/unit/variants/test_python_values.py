@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import SchemaMismatchError
-from delta_core.variants.marks import is_marked, variant_field
+from delta_core.schema.arrow import is_marked, variant_field
 from delta_core.variants.python_values import encoded, variant_array
 from delta_core.variants.shredding import VARIANT_TYPE
 from delta_core.variants.validation import first_malformed

@@ -15,10 +15,9 @@ import orjson
 import pyarrow as pa
 
 from delta_core.errors import CloneOutdatedError, CorruptLogError, ObjectNotFoundError
-from delta_core.log.bounded_read import read_lines
 from delta_core.log.checkpoint_part import damaged_checkpoint
 from delta_core.log.checkpoint_reader import CheckpointReader
-from delta_core.log.commit_reader import read_commits
+from delta_core.log.commit_reader import read_commits, read_lines
 from delta_core.log.listing import CheckpointFiles
 from delta_core.log.log_path import LogFileKind
 from delta_core.maintenance.clone.history.checkpoint_translation import translate_part
