@@ -31,7 +31,7 @@ from delta_core.actions import SetTransaction
 from delta_core.dml.commit_files import commit_new_files
 from delta_core.dml.write import write_deltalake
 from delta_core.schema.arrow import from_arrow
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.concurrency.matrix.memory_store import MemoryStore
 from tests.support.table_handle import StoreTable
 

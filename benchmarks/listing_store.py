@@ -10,9 +10,8 @@ import numpy as np
 
 from delta_core.storage.listed_files import BATCH_ROWS, ListedFiles
 from delta_core.storage.local import LocalLogStore
-from delta_core.storage.log_store import ObjectInfo
+from delta_core.storage.log_store import ObjectInfo, in_place_of
 from delta_core.storage.name_columns import name_column
-from delta_core.storage.replacement_methods import in_place_of
 
 FOLDERS = 1000
 OLD_OF = 100

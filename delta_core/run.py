@@ -13,7 +13,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.execution.executor import Executor
 from delta_core.execution.progress import SILENT, ProgressReporter
 from delta_core.storage.data_access import DataAccess
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,

@@ -21,11 +21,10 @@ from delta_core.log.listing import LogListing
 from delta_core.replay.state import checkpoint_protocol_and_metadata
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.feature import FEATURES
+from delta_core.table_features.feature import FEATURES, WriterKind
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.table_features.support import MAX_READER_VERSION, MAX_WRITER_VERSION
 from delta_core.table_features.upgrade import supported_features
-from delta_core.table_features.writer_kind import WriterKind
 
 _FEATURE = "checkpointProtection"
 _COMMITS_AT_ONCE = 64

@@ -28,7 +28,7 @@ from delta_core.log.listing import CheckpointFiles
 from delta_core.log.log_path import LogFileKind, checkpoint_path
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import ObjectInfo
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

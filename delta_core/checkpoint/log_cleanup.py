@@ -17,8 +17,8 @@ from delta_core.snapshot.commit_time import CommitTimes
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.cached import without_cache
 from delta_core.storage.log_store import ObjectInfo
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.table_properties import DAY_MS
-from delta_core.table_features.writer_kind import WriterKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from delta_core.log.log_path import compaction_path
 from delta_core.replay.tail import Tail, replay_tail
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.cached import without_cache
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

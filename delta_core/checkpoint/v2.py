@@ -39,8 +39,7 @@ from delta_core.log.last_checkpoint import LastCheckpoint, V2CheckpointHint, sid
 from delta_core.log.listing import CheckpointFiles, list_log
 from delta_core.log.log_path import LogFileKind, checkpoint_path, v2_checkpoint_path
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.feature import reader_features, writer_features
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind, reader_features, writer_features
 
 FEATURE = "v2Checkpoint"
 

@@ -25,8 +25,7 @@ from delta_core.log.log_path import checksum_path
 from delta_core.replay.live_files import LiveFiles
 from delta_core.snapshot.commit_time import in_commit_times_since, read_commit_info
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.feature import writer_features
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind, writer_features
 
 # As in delta-spark, longer lists are omitted.
 _MAX_FILES_LISTED = 50

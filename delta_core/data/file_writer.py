@@ -24,15 +24,14 @@ import pyarrow.parquet as pq
 from delta_core.actions.add_file import AddFile
 from delta_core.clock import Clock
 from delta_core.data.statistics_collector import EncoderBounds, StatisticsAccumulator
-from delta_core.data.stats_columns import StatsLeaf
 from delta_core.errors import ConfigurationError, SchemaError
 from delta_core.schema.large_arrays import row_slices
 from delta_core.schema.partition_values import hive_directory, serialize
 from delta_core.schema.types import StructType
-from delta_core.storage.log_store import LogStore
-from delta_core.storage.replacement_methods import stand_in
+from delta_core.storage.log_store import LogStore, stand_in
 from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.parquet_format import ParquetFormat
+from delta_core.table_features.stats_leaves import StatsLeaf
 from delta_core.table_features.table_properties import PARQUET_COMPRESSION_CODEC, TableProperties
 
 ROW_GROUP_ROWS = 1 << 20

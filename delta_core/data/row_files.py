@@ -28,13 +28,13 @@ from delta_core.data.file_writer import (
     split_by_partition,
 )
 from delta_core.data.row_batch import MaterializedRowIds, RowBatch
-from delta_core.data.stats_columns import SkippingProperties
 from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConfigurationError
 from delta_core.schema.types import StructType
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.parquet_format import page_version_of
+from delta_core.table_features.stats_leaves import SkippingProperties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,8 @@ from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, ColumnMapp
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
 from delta_core.schema.variant_structs import has_variants
+from delta_core.snapshot.clustering import clustering_of
+from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.defaults import ColumnDefault, column_defaults
 from delta_core.table_features.feature import writer_features
 from delta_core.table_features.generation import GenerationExpression, generation_expressions
@@ -157,6 +159,19 @@ class WritePlan:
             "physical": True,
         }
         return tuple(name for name, needed in is_needed.items() if needed)
+
+
+def write_plan_of(snapshot: Snapshot) -> WritePlan:
+    """The write plan of a table. It includes statistics of the clustering columns.
+
+    Raises:
+        InvalidTableError: the table's requirements for rows contradict each other.
+        SchemaError: the schema cannot be read.
+    """
+    clustering = clustering_of(snapshot)
+    return WritePlan.of(
+        snapshot.protocol, snapshot.metadata, clustered_by=() if clustering is None else clustering.columns
+    )
 
 
 def _derived(

@@ -40,7 +40,7 @@ from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
 from delta_core.transaction.file_actions import num_records, remove_actions
 from delta_core.transaction.isolation import IsolationLevel

@@ -27,19 +27,17 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.file_writer import Compression, choose_compression
 from delta_core.data.row_files import FileOptions, write_rows_to_files
 from delta_core.data.row_pipeline import RowPipeline
-from delta_core.data.write_plan import WritePlan
-from delta_core.dml.clustered_table import write_plan_of
-from delta_core.dml.input_data import ArrowData, as_table
+from delta_core.data.write_plan import WritePlan, write_plan_of
 from delta_core.dml.metadata_update import SAME_DEFINITION, plan_metadata_update
 from delta_core.dml.post_commit import commit_and_checkpoint
-from delta_core.dml.write import HANDLE_MAX_AGE_MS, Attempts, TableHandle, open_handle
+from delta_core.dml.write import HANDLE_MAX_AGE_MS, ArrowData, Attempts, TableHandle, as_table, open_handle
 from delta_core.errors import ConfigurationError, DeltaError, StorageError
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,

@@ -16,9 +16,8 @@ import pyarrow as pa
 from delta_core.actions import AddCdcFile, AddFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_files import FileOptions, RowFileWriter
-from delta_core.data.write_plan import WritePlan
+from delta_core.data.write_plan import WritePlan, write_plan_of
 from delta_core.dml.change_files import Change, ChangeFileWriter, records_changes, write_inserts
-from delta_core.dml.clustered_table import write_plan_of
 from delta_core.dml.find_rows import FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.expressions.ast import Expression

@@ -14,10 +14,9 @@ from typing import Any
 
 from delta_core.actions import AddCdcFile, AddFile, RemoveFile
 from delta_core.data.row_files import FileOptions, RowFileWriter
-from delta_core.data.write_plan import WritePlan
+from delta_core.data.write_plan import WritePlan, write_plan_of
 from delta_core.deletion_vectors.file_update import removed, update_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
-from delta_core.dml.clustered_table import write_plan_of
 from delta_core.dml.find_rows import FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.post_commit import commit_or_raise
@@ -26,8 +25,8 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.table_properties import parse_bool
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import AlreadyApplied, Committed
 from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.owned_files import OwnedFiles

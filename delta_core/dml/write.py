@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -17,7 +17,6 @@ from delta_core.data.file_writer import Compression
 from delta_core.data.row_files import FileOptions
 from delta_core.data.row_pipeline import WrittenRows, write_rows
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
-from delta_core.dml.input_data import ArrowData, Rows, as_rows
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.dml.partition_overwrite import require_partitioned
 from delta_core.errors import (
@@ -28,14 +27,16 @@ from delta_core.errors import (
     SchemaError,
     TableExistsError,
     TableNotFoundError,
+    described,
 )
+from delta_core.errors.definitions import unreadable_data
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.identity import differ_only_in_high_water_marks
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.backoff import FullJitter
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
@@ -403,6 +404,65 @@ class Attempts:
         return self._until_seconds - now_seconds
 
 
+ArrowData: TypeAlias = Any
+"""A table, a batch, a reader, any object with the Arrow C data or stream interface, or a list of such."""
+
+Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
+
+
+def as_rows(data: ArrowData) -> Rows:
+    """The data as a table, or as a reader when it is a stream. Only streams in a list are read.
+
+    Raises:
+        ConfigurationError: the object has no Arrow interface, or does not return Arrow data with columns; a
+            list is empty, or its parts have different columns.
+    """
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, list | tuple):
+        return _concatenated(data)
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+        if hasattr(data, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(data)])
+    except Exception as error:
+        # For example a data frame with strings and numbers in one column, an unnamed or duplicate column, a
+        # type that pyarrow lacks, or an error of the frame's own code.
+        raise ConfigurationError(
+            f"Data of type {type(data).__name__} cannot be written.",
+            cause=f"Arrow cannot convert it to a table: {described(error)}",
+            fix="Pass a table or a data frame whose columns each have one type that pyarrow supports.",
+        ) from error
+    raise ConfigurationError(
+        f"Data of type {type(data).__name__} cannot be written.",
+        cause="It has no Arrow C data or stream interface.",
+        fix="Pass a pyarrow Table, RecordBatch or RecordBatchReader, a list of them, or a data frame that "
+        "exports Arrow. To get a reader use RecordBatchReader.from_batches(schema, batches) for batches, and "
+        "scanner().to_reader() for a dataset.",
+    )
+
+
+def as_table(data: ArrowData) -> pa.Table:
+    """The data as a table. A stream is read completely.
+
+    Raises:
+        ConfigurationError: see `as_rows`.
+        InputDataError: the stream failed.
+    """
+    rows = as_rows(data)
+    if isinstance(rows, pa.Table):
+        return rows
+    try:
+        return rows.read_all()
+    except DeltaError:
+        raise
+    except Exception as error:
+        raise unreadable_data(error) from error
+
+
 def _latest(store: LogStore, clock: Clock) -> Snapshot | None:
     try:
         return Snapshot.load(store, clock=clock)
@@ -470,3 +530,22 @@ def _check_arguments(
             cause="Rows that are kept would not fit the new schema.",
             fix="Use mode='overwrite' without a predicate, or schema_mode='merge'.",
         )
+
+
+def _concatenated(parts: Sequence[ArrowData]) -> pa.Table:
+    if not parts:
+        raise ConfigurationError(
+            "An empty list cannot be written.",
+            cause="It does not specify any columns.",
+            fix="Pass an empty table that has the columns, such as pa.schema(...).empty_table().",
+        )
+    tables = [as_table(part) for part in parts]
+    schema = tables[0].schema
+    for number, table in enumerate(tables):
+        if not table.schema.equals(schema):
+            raise ConfigurationError(
+                f"Part {number} of the data has other columns than part 0.",
+                cause=f"They are {', '.join(map(str, table.schema))}, and not {', '.join(map(str, schema))}.",
+                fix="Give all parts the same columns, in the same order and with the same types.",
+            )
+    return pa.concat_tables(tables)

@@ -128,8 +128,8 @@ def quoted_name(condition: Expression, schema: StructType) -> str | None:
     """A string equal to a column name, in a part of the condition that refers to no column; else None.
 
     Read as Spark SQL, a condition such as `"Status" <> 'done'` is true for every row or for none, so it is a
-    mistake. The deltalake package writes CHECK constraints with column names in double quotes, whatever quotes
-    their author used, and accepts predicates in this form.
+    mistake. The deltalake package writes CHECK constraints with column names in double quotes, whatever
+    quotes their author used, and accepts predicates in this form.
     """
     pending = [condition]
     while pending:

@@ -24,7 +24,7 @@ from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.maintenance.rewriting.rewrite import Operation
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_result import Committed
 
 RewritePlan = CompactionPlan | PurgePlan | ZOrderPlan | ClusteringPlan

@@ -62,9 +62,9 @@ from delta_core.snapshot.open_log import (
 )
 from delta_core.snapshot.table_definition import TableDefinition, unlisted_deletion_vector
 from delta_core.storage.log_store import LogStore
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.support import require_log_support, require_read_support
 from delta_core.table_features.table_properties import TableProperties
-from delta_core.table_features.writer_kind import WriterKind
 
 
 @public_class

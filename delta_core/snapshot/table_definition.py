@@ -9,9 +9,9 @@ from delta_core.errors import CorruptLogError, InvalidTableError, SchemaError
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.support import require_write_support
 from delta_core.table_features.table_properties import TableProperties
-from delta_core.table_features.writer_kind import WriterKind
 
 
 class TableDefinition:

@@ -26,8 +26,7 @@ from delta_core.forks import renew_lock_in_children
 from delta_core.storage.derived_columns import DerivedColumns
 from delta_core.storage.disk_cache import DEFAULT_MAX_BYTES, DiskCache
 from delta_core.storage.listed_files import ListedFiles, walk_batches
-from delta_core.storage.log_store import LogStore, ObjectInfo, fetch_listed
-from delta_core.storage.replacement_methods import in_place_of
+from delta_core.storage.log_store import LogStore, ObjectInfo, fetch_listed, in_place_of
 from delta_core.storage.unchanged import Deleted, SeenObject, delete_unchanged
 
 _LOG = "_delta_log/"

@@ -15,9 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.log_store import LogStore, ObjectInfo, stand_in
 from delta_core.storage.name_columns import NAME, name_column, names_in
-from delta_core.storage.replacement_methods import stand_in
 
 BATCH_ROWS: Final = 1 << 15
 """The number of files in a batch."""

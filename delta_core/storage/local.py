@@ -40,10 +40,8 @@ from delta_core.storage.local_system import (
     open_directory,
     translated,
 )
-from delta_core.storage.log_store import ObjectInfo
-from delta_core.storage.replacement_methods import in_place_of
+from delta_core.storage.log_store import ObjectInfo, in_place_of, plain_parts
 from delta_core.storage.request_meter import METER
-from delta_core.storage.store_path import plain_parts
 from delta_core.storage.unchanged import Deleted, SeenObject
 from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from delta_core.errors import ObjectNotFoundError, PathEscapeError
 from delta_core.storage.listed_files import BATCH_ROWS, ListedFiles, ListedRows
 from delta_core.storage.local_system import open_directory, translated
-from delta_core.storage.log_store import LogStore
+from delta_core.storage.log_store import LogStore, plain_parts
 from delta_core.storage.request_meter import METER
-from delta_core.storage.store_path import plain_parts
 from delta_core.storage.unchanged import Deleted, SeenObject, delete_one_by_one
 
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -6,12 +6,13 @@ percent-escapes) and stays below the root. It handles bytes and names, and has n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from delta_core.errors import StorageError
+from delta_core.errors import PathEscapeError, StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,3 +168,54 @@ def read_immutable(store: LogStore, path: str) -> bytes:
         return store.read(path)
     with store.open_whole(path) as source:
         return bytes(source.read())
+
+
+_NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def has_control_characters(string: str) -> bool:
+    """Whether a string contains a control character or a lone surrogate, which requests cannot contain."""
+    return not (string.isascii() and string.isprintable()) and _NOT_IN_NAMES.search(string) is not None
+
+
+def plain_parts(path: str, *, root_uri: str) -> list[str]:
+    """The parts of a path, which must stay below the root.
+
+    Raises:
+        PathEscapeError: the path is empty, absolute, or has an empty, `.` or `..` part, or a NUL character.
+    """
+    parts = path.split("/")
+    if path.startswith("/") or "\0" in path or any(part in ("", ".", "..") for part in parts):
+        raise PathEscapeError(
+            f"The store path {path!r} is not a plain path below the root {root_uri!r}.",
+            cause="The path is empty, absolute, or has an empty, '.' or '..' part.",
+            fix="Resolve paths of the log with resolve_data_path.",
+        )
+    return parts
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+_MARK = "__in_place_of__"
+
+
+def in_place_of(*methods: Callable[..., Any]) -> Callable[[_Method], _Method]:
+    """Mark a method as a replacement for other methods of its class."""
+
+    def mark(method: _Method) -> _Method:
+        setattr(method, _MARK, methods)
+        return method
+
+    return mark
+
+
+def stand_in(store: object, name: str) -> Callable[..., Any] | None:
+    """A store's method with this name, if the methods that it replaces are unchanged; else None."""
+    kind = type(store)
+    methods: tuple[Callable[..., Any], ...] = getattr(getattr(kind, name, None), _MARK, ())
+    own = getattr(store, "__dict__", {})
+    if not methods or name in own:
+        return None
+    if any(getattr(kind, m.__name__, None) is not m or m.__name__ in own for m in methods):
+        return None
+    method: Callable[..., Any] = getattr(store, name)
+    return method

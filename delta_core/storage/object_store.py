@@ -27,15 +27,13 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import AmbiguousWriteError, NotWrittenError, PathEscapeError, StorageError
 from delta_core.storage.client_library import require_own_library
 from delta_core.storage.listed_files import ListedFiles, ListedRows
-from delta_core.storage.log_store import ObjectInfo
+from delta_core.storage.log_store import ObjectInfo, has_control_characters, in_place_of, plain_parts
 from delta_core.storage.object_store_errors import create_error, read_error, write_error
 from delta_core.storage.parallel import parallel
 from delta_core.storage.probe import require_preconditions
 from delta_core.storage.ranged_input import open_ranged
 from delta_core.storage.remote_uri import RemoteUri
-from delta_core.storage.replacement_methods import in_place_of
 from delta_core.storage.request_meter import METER
-from delta_core.storage.store_path import has_control_characters, plain_parts
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

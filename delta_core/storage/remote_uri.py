@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from delta_core.errors import InvalidUriError
-from delta_core.storage.store_path import has_control_characters
+from delta_core.storage.log_store import has_control_characters
 
 _SAME = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "azure": "az"}
 

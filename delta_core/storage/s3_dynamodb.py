@@ -33,11 +33,10 @@ from delta_core.errors import (
 from delta_core.storage.dynamodb_entries import DynamoDbEntries, Entry
 from delta_core.storage.dynamodb_options import dynamodb_settings
 from delta_core.storage.listed_files import ListedFiles, walk_batches
-from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.log_store import LogStore, ObjectInfo, in_place_of
 from delta_core.storage.object_store import ObjectLogStore
 from delta_core.storage.option_names import DYNAMODB_OPTIONS
 from delta_core.storage.remote_uri import parse_remote_uri
-from delta_core.storage.replacement_methods import in_place_of
 from delta_core.storage.s3 import s3_clients, s3_options
 from delta_core.storage.store_options import seconds_of
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from delta_core.errors import ConfigurationError
 from delta_core.plain_values import value_string
-from delta_core.storage.store_path import has_control_characters
+from delta_core.storage.log_store import has_control_characters
 
 CLIENT_OPTIONS = frozenset(
     {"allow_http", "connect_timeout", "timeout", "proxy_url", "root_certificate", "user_agent"}

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from delta_core.errors import ObjectNotFoundError
-from delta_core.storage.log_store import LogStore
-from delta_core.storage.replacement_methods import stand_in
+from delta_core.storage.log_store import LogStore, stand_in
 
 SeenObject = tuple[str, int, int]
 """Path, size in bytes and modification time in milliseconds of an object when it was listed."""

@@ -22,10 +22,9 @@ from delta_core.errors import (
     StorageError,
     StorageFullError,
 )
-from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.log_store import LogStore, ObjectInfo, plain_parts
 from delta_core.storage.parallel import parallel
 from delta_core.storage.ranged_input import open_ranged
-from delta_core.storage.store_path import plain_parts
 from delta_core.storage.webhdfs_address import webhdfs_address
 from delta_core.storage.webhdfs_client import (
     FIRST_PAUSE_SECONDS,

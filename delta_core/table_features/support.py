@@ -10,11 +10,12 @@ from delta_core.table_features.feature import (
     FEATURES,
     READ_PROBES,
     TableFacts,
+    WriterKind,
+    in_words,
     reader_features,
     writer_features,
 )
 from delta_core.table_features.type_widening import unsupported_changes
-from delta_core.table_features.writer_kind import WriterKind, in_words
 
 MAX_READER_VERSION = 3
 MAX_WRITER_VERSION = 7

@@ -16,6 +16,7 @@ from delta_core.actions import Action, AddFile, CommitInfo, Metadata, Protocol, 
 from delta_core.errors import CommitError, InvalidTableError
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.uri import canonical_log_path
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.iceberg_compat import (
     LoggedFile,
     active_compatibility,
@@ -23,7 +24,6 @@ from delta_core.table_features.iceberg_compat import (
 )
 from delta_core.table_features.support import require_write_support
 from delta_core.table_features.table_properties import TableProperties
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.in_commit_time import begin_in_commit_times, with_enablement_properties
 from delta_core.transaction.row_ids import require_enablement
 

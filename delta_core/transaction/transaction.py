@@ -19,8 +19,8 @@ from delta_core.snapshot.monotonic_versions import note_version
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import canonical_log_path
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.table_properties import TableProperties
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.commit_result import (
     AlreadyApplied,

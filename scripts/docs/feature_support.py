@@ -6,9 +6,8 @@ date.
 
 from __future__ import annotations
 
-from delta_core.table_features.feature import FEATURES, TableFeature
+from delta_core.table_features.feature import FEATURES, TableFeature, WriterKind
 from delta_core.table_features.support import MAX_READER_VERSION, MAX_WRITER_VERSION
-from delta_core.table_features.writer_kind import WriterKind
 
 _WRITER_KINDS = "".join(
     f"- **{item.heading[0].upper()}{item.heading[1:]}**: {item.description}.\n" for item in WriterKind

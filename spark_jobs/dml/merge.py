@@ -23,7 +23,7 @@ from delta_core.jobs.params.merge import KIND
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.file_actions import num_records
 from spark_jobs.dml.clauses import MergeClauses, merge_parameters, sql_text
 from spark_jobs.dml.commit import RowChange, commit_change, count_rows, total_bytes

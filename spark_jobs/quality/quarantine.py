@@ -45,7 +45,7 @@ from delta_core.schema.types import (
 )
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 
 REASON: Final = "_quarantine_reason"

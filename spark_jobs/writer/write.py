@@ -23,7 +23,7 @@ from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver

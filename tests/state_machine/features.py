@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from delta_core.table_features.feature import FEATURES
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import FEATURES, WriterKind
 from tests.state_machine.values import Column
 
 

@@ -19,7 +19,7 @@ from delta_core import DeltaTable
 from delta_core.clock import ManualClock
 from delta_core.errors import IcebergCompatibilityError, InvalidTableError, UnsupportedTableFeatureError
 from delta_core.schema.types import StructType
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.state_machine.features import Way, go_together, open_ways
 from tests.state_machine.iceberg import NOT_ICEBERG, breaks_iceberg
 from tests.state_machine.model import DAY_MS, KEY, Model, Row, State

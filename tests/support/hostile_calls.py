@@ -32,7 +32,7 @@ from delta_core import (
     write_deltalake,
 )
 from delta_core.table import TableAlterer, TableOptimizer
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
 

@@ -20,7 +20,7 @@ from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_result import raise_for_result
 from delta_core.transaction.file_actions import add_actions
 from delta_core.transaction.transaction import Transaction

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from delta_core.data.stats_columns import bound_to_json
+from delta_core.data.statistics_collector import bound_to_json
 from delta_core.replay.parsed_statistics import statistics_to_json
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.types import (

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from delta_core.table_features.feature import FEATURES
-from delta_core.table_features.writer_kind import ALL_WRITER_KINDS
+from delta_core.table_features.feature import ALL_WRITER_KINDS, FEATURES
 
 
 def let_write(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

@@ -23,7 +23,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import InvalidTableError
 from delta_core.schema.types import StructType
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.state_machine.features import Way
 from tests.state_machine.iceberg import breaks_iceberg
 from tests.state_machine.machine import _BASE, STEP_SECONDS, _same, _stored, machine_of

@@ -14,14 +14,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from delta_core.data.row_batch import Array, RowBatch
-from delta_core.data.stats_columns import SkippingProperties, StatsLeaf, stats_leaves
 from delta_core.data.write_plan import WritePlan
 from delta_core.schema.column_mapping import ColumnMappingMode, FileColumn
 from delta_core.schema.conversion import convert_chunked
 from delta_core.schema.evolution import require_writable_void
 from delta_core.schema.file_schema import file_fields, file_schema
 from delta_core.schema.nullability import has_required_fields, without_hidden_nulls
-from delta_core.table_features.stats_leaves import all_leaves
+from delta_core.table_features.stats_leaves import SkippingProperties, StatsLeaf, all_leaves, stats_leaves
 
 
 class PhysicalStep:

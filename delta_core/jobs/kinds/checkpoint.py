@@ -11,7 +11,7 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.registry import JobKind
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 
 _CHECKPOINT_PARAMS: Final = {
     "type": "object",

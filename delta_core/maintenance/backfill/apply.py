@@ -28,8 +28,8 @@ from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.enablement import protocol_for, refuse_unsupported_definition
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.table_properties import ENABLE_ROW_TRACKING
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.row_ids import FEATURE, SUSPENDED, enables_row_tracking
 

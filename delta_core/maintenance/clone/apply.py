@@ -30,11 +30,11 @@ from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import encode_data_path
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.identity import keep_high_water_marks
 from delta_core.table_features.internal_properties import IN_COMMIT_TIMESTAMPS, restored_configuration
 from delta_core.table_features.support import require_write_support
 from delta_core.table_features.upgrade import merged
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from delta_core.transaction.in_commit_time import has_in_commit_times, with_enablement_properties
 from delta_core.transaction.isolation import IsolationLevel

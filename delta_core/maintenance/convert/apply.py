@@ -42,11 +42,11 @@ from delta_core.table_features.enablement import (
     protocol_for,
     refuse_unsupported_definition,
 )
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.internal_properties import refuse_internal_properties
 from delta_core.table_features.stats_columns import require_stats_columns
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.table_features.universal_format import require_universal_format
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import Committed, Conflict, raise_for_result
 
 _FILES_AT_A_TIME = 1024

@@ -36,10 +36,10 @@ from delta_core.maintenance.feature_drop.state import table_state
 from delta_core.maintenance.feature_drop.truncation import truncate_history as delete_log_before
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
 from delta_core.table_features.removal import RemovalPlan, plan_removal
 from delta_core.table_features.removal_rules import HistoryRule
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import Committed
 
 _log = logging.getLogger(__name__)

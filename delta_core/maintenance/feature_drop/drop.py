@@ -11,7 +11,7 @@ from delta_core.checkpoint.write import write_checkpoint
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.isolation import IsolationLevel
 

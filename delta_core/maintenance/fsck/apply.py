@@ -15,7 +15,7 @@ from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import remove_actions
 

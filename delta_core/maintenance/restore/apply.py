@@ -18,8 +18,8 @@ from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.iceberg_compat import active_compatibility
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from delta_core.transaction.isolation import IsolationLevel

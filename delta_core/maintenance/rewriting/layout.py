@@ -12,10 +12,8 @@ import pyarrow.parquet as pq
 
 from delta_core.actions import Metadata
 from delta_core.data.file_writer import Compression, choose_compression
-from delta_core.data.stats_columns import StatsLeaf
 from delta_core.data.steps.physical import PhysicalStep
-from delta_core.data.write_plan import WritePlan
-from delta_core.dml.clustered_table import write_plan_of
+from delta_core.data.write_plan import WritePlan, write_plan_of
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.reading import readable
 from delta_core.schema.column_mapping import ColumnMappingMode
@@ -25,6 +23,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.task_stores import task_store
+from delta_core.table_features.stats_leaves import StatsLeaf
 
 _LOW_CARDINALITY_BYTES_PER_VALUE = 2.5
 _DICTIONARY_BYTES_PER_VALUE = 8.0

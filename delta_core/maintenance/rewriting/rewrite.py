@@ -15,7 +15,7 @@ from delta_core.maintenance.rewriting.planned_files import LiveSources, PlannedF
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.task_stores import share_with_tasks
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.isolation import IsolationLevel

@@ -28,7 +28,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.task_stores import share_with_tasks
 from delta_core.storage.unchanged import SeenObject
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.isolation import IsolationLevel
 

@@ -22,7 +22,7 @@ from delta_core.maintenance.vacuum.reasons import reasons
 from delta_core.maintenance.vacuum.retention import HOUR_MS, Retention, choose_retention
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.name_columns import NAME
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 
 __all__ = ["KeptByPin", "VacuumFile", "VacuumPlan", "plan_vacuum"]
 

@@ -27,7 +27,7 @@ from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.run import Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.isolation import IsolationLevel
 from tests.concurrency.anomalies.history import DRAFT, Attempt, Commit, History, LogReader, Read, Row, matches

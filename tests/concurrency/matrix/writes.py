@@ -12,7 +12,7 @@ from delta_core.data.row_files import write_data_files
 from delta_core.dml.commit_files import commit_new_files
 from delta_core.dml.write import write_deltalake
 from delta_core.run import Run
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.concurrency.matrix.footprint import Box, Footprint, MetadataChange
 from tests.concurrency.matrix.layouts import ALL_FILES, PARTITION_FILES, Handle, Target, rows
 from tests.concurrency.matrix.operation import Case, Operation

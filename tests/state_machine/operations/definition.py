@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from delta_core.errors import ConfigurationError, ConstraintViolationError, UnsupportedTableFeatureError
-from delta_core.table_features.feature import FEATURES, writer_features
-from delta_core.table_features.writer_kind import ALL_WRITER_KINDS, WriterKind
+from delta_core.table_features.feature import ALL_WRITER_KINDS, FEATURES, WriterKind, writer_features
 from tests.state_machine.conditions import compare, either, is_null
 from tests.state_machine.features import go_together, open_ways
 from tests.state_machine.model import KEY, Condition

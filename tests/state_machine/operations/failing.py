@@ -19,7 +19,7 @@ from delta_core.errors import (
     UnsupportedTableFeatureError,
     VersionNotFoundError,
 )
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.state_machine.conditions import keys_from
 from tests.state_machine.model import KEY
 from tests.state_machine.operations.registry import Draw, operation

@@ -13,7 +13,7 @@ from delta_core.errors import (
     InvalidTableError,
     UnsupportedTableFeatureError,
 )
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.state_machine.iceberg import breaks_iceberg
 from tests.state_machine.model import State
 from tests.state_machine.operations.registry import Draw, operation

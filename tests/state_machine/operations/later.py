@@ -17,7 +17,7 @@ from delta_core.errors import (
 )
 from delta_core.schema.types import LONG
 from delta_core.table import TableAlterer, TableOptimizer
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.state_machine.conditions import conditions
 from tests.state_machine.model import KEY, State
 from tests.state_machine.operations.registry import Draw, operation

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from delta_core.checkpoint.log_compaction import compact_log
 from delta_core.checkpoint.v2 import ManifestForm, supports_v2, write_v2_checkpoint
 from delta_core.checkpoint.version_checksum import write_version_checksum
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.state_machine.model import DAY_MS
 from tests.state_machine.operations.registry import Draw, operation
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from delta_core import AlreadyApplied, CommitProperties, GroupCommit, write_deltalake
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.state_machine.conditions import conditions
 from tests.state_machine.model import State
 from tests.state_machine.operations.registry import Draw, operation

@@ -21,9 +21,9 @@ from delta_core.actions import (
     DomainMetadata,
     SetTransaction,
 )
-from delta_core.checkpoint import auxiliary_files
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.checkpoint.version_checksum import checksum_fields, write_version_checksum
+from delta_core.dml import post_commit
 from delta_core.errors import CorruptLogError, DeltaWarning, StaleCommitError
 from delta_core.log.checksum import parse_checksum
 from delta_core.snapshot.snapshot import Snapshot
@@ -304,9 +304,9 @@ def test_an_expired_transaction_contradicts_nothing(log: LogBuilder) -> None:
 
 def test_a_later_snapshot_gives_none(log: LogBuilder, caplog: pytest.LogCaptureFixture) -> None:
     log.commit(metadata(configuration=ALWAYS))
-    auxiliary_files.write_auxiliary_files(_load(log), committed_version=2, txn_id="t")
+    post_commit.write_auxiliary_files(_load(log), committed_version=2, txn_id="t")
     assert not list(log.log.glob("*.crc"))
-    auxiliary_files.write_auxiliary_files(_load(log), committed_version=3, txn_id="t")
+    post_commit.write_auxiliary_files(_load(log), committed_version=3, txn_id="t")
     assert _fields(log, 3)["txnId"] == "t"
     assert caplog.records == []
 
@@ -317,10 +317,10 @@ def test_a_failure_is_only_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     messages: list[str] = []
     monkeypatch.setattr(
-        logging.getLogger(auxiliary_files.__name__), "warning", lambda text, **_: messages.append(text)
+        logging.getLogger(post_commit.__name__), "warning", lambda text, **_: messages.append(text)
     )
-    monkeypatch.setattr(auxiliary_files, "write_version_checksum", fail)
-    monkeypatch.setattr(auxiliary_files, "compact_log", fail)
+    monkeypatch.setattr(post_commit, "write_version_checksum", fail)
+    monkeypatch.setattr(post_commit, "compact_log", fail)
     configuration = {**ALWAYS, "deltaward.logCompactionInterval": "2"}
     for number in range(2):
         write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append", configuration=configuration)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.data.statistics_collector import EncoderBounds, StatisticsAccumulator, collect_statistics
-from delta_core.data.stats_columns import stats_leaves
 from delta_core.schema.arrow import from_arrow
+from delta_core.table_features.stats_leaves import stats_leaves
 
 SCHEMA = pa.schema(
     [

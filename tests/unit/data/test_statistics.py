@@ -17,14 +17,11 @@ from delta_core.data.statistics_collector import (
     StatisticsAccumulator,
     collect_statistics,
     statistics_from_footer,
-)
-from delta_core.data.stats_columns import (
-    parse_column_list,
-    stats_leaves,
     truncate_maximum,
     truncate_minimum,
 )
 from delta_core.schema.arrow import from_arrow
+from delta_core.table_features.stats_leaves import parse_column_list, stats_leaves
 
 
 @dataclass

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core.data.statistics_collector import statistics_from_footer
-from delta_core.data.stats_columns import stats_leaves
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError
+from delta_core.table_features.stats_leaves import stats_leaves
 from delta_core.variants.encoding import (
     Dictionary,
     MalformedVariant,

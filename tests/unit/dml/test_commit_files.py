@@ -26,7 +26,7 @@ from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 
 

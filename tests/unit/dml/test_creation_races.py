@@ -14,7 +14,7 @@ from delta_core.dml.definition.create import create_table
 from delta_core.errors import ConfigurationError, MetadataChangedError, TableExistsError
 from delta_core.schema.arrow import from_arrow
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.support.faulty_store import FaultyStore
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})

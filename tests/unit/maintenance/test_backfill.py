@@ -22,7 +22,7 @@ from delta_core.run import Run
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_result import raise_for_result
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.observer import CommitPhase

@@ -22,8 +22,8 @@ from delta_core.maintenance.feature_drop import drop_feature
 from delta_core.run import Run
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.schema.types import DOUBLE, INTEGER, LONG, TIMESTAMP_NTZ, StructField
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.upgrade import supported_features, with_features
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.observer import CommitPhase
 from delta_core.transaction.transaction import Transaction
 from tests.support.dropped_tables import (

@@ -36,8 +36,7 @@ from delta_core.maintenance.vacuum.apply import apply_vacuum
 from delta_core.maintenance.vacuum.plan import plan_vacuum
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.feature import writer_features
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind, writer_features
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from tests.support.preserved_tables import FEED, TABLES, TRACKED, Case, build, commit, fingerprint
 from tests.support.soak import drawn

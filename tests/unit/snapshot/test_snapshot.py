@@ -28,7 +28,7 @@ from delta_core.errors import (
 from delta_core.snapshot.history import commit_actions, history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from tests.support.log_builder import NOW_MS, SCHEMA_STRING, LogBuilder, add, metadata, protocol, remove
 
 

@@ -19,11 +19,10 @@ from delta_core.storage.cached import CachedLogStore
 from delta_core.storage.disk_cache import DiskCache
 from delta_core.storage.listed_files import ListedRows, walk_batches
 from delta_core.storage.local import LocalLogStore
-from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.log_store import LogStore, ObjectInfo, stand_in
 from delta_core.storage.name_columns import is_ascii, name_bytes, name_column, names_in
 from delta_core.storage.object_store import Clients, ObjectLogStore
 from delta_core.storage.remote_uri import parse_remote_uri
-from delta_core.storage.replacement_methods import stand_in
 from delta_core.storage.unchanged import Deleted, SeenObject, delete_one_by_one, delete_unchanged
 from tests.support.faulty_store import FaultyStore
 

@@ -30,9 +30,8 @@ from delta_core.table_features.enablement import (
     protocol_for,
     refuse_unsupported_definition,
 )
-from delta_core.table_features.feature import FEATURES
+from delta_core.table_features.feature import FEATURES, NO_WRITER_KINDS
 from delta_core.table_features.upgrade import new_protocol
-from delta_core.table_features.writer_kind import NO_WRITER_KINDS
 
 ANSWERS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "delta_spark_protocols.json").read_text(encoding="utf-8")

@@ -9,13 +9,18 @@ import pytest
 
 from delta_core.actions import Protocol
 from delta_core.errors import UnsupportedTableFeatureError
-from delta_core.table_features.feature import FEATURES, reader_features, writer_features
+from delta_core.table_features.feature import (
+    ALL_WRITER_KINDS,
+    FEATURES,
+    WriterKind,
+    reader_features,
+    writer_features,
+)
 from delta_core.table_features.support import (
     require_log_support,
     require_read_support,
     require_write_support,
 )
-from delta_core.table_features.writer_kind import ALL_WRITER_KINDS, WriterKind
 from tests.support.log_builder import metadata, protocol
 
 

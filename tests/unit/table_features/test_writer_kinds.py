@@ -18,16 +18,16 @@ from delta_core.errors import UnsupportedTableFeatureError
 from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.table_features.feature import FEATURES
-from delta_core.table_features.support import require_write_support
-from delta_core.table_features.writer_kind import (
+from delta_core.table_features.feature import (
     ALL_WRITER_KINDS,
+    FEATURES,
     LOG_ONLY,
     ROWS_WITHOUT_SPARK,
     WITHOUT_SPARK,
     WriterKind,
     in_words,
 )
+from delta_core.table_features.support import require_write_support
 from delta_core.transaction.transaction import Transaction
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
 

@@ -12,7 +12,7 @@ from delta_core import CommitProperties, write_deltalake
 from delta_core.actions.set_transaction import SetTransaction
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_result import AlreadyApplied, Committed
 from delta_core.transaction.find_applied_commit import find_applied_commit
 from delta_core.transaction.observer import CommitPhase

@@ -25,7 +25,7 @@ from delta_core.maintenance.vacuum import apply_vacuum, plan_vacuum
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import Committed, Conflict, Rejected
 from delta_core.transaction.observer import CommitPhase

@@ -17,7 +17,7 @@ from delta_core.scan.scan import Scan
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
-from delta_core.table_features.writer_kind import WriterKind
+from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_result import Committed, Conflict, Rejected, Unknown, unknown_outcome
 from delta_core.transaction.file_actions import add_actions
 from delta_core.transaction.owned_files import OwnedFiles

@@ -14,8 +14,8 @@ from delta_core.maintenance.clone.history.path_mapping import FILE_ACTIONS, Mapp
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import ObjectLocation
 from delta_core.storage.log_store import LogStore
+from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.support import require_write_support
-from delta_core.table_features.writer_kind import WriterKind
 
 _COMMITS_AT_ONCE = 64
 _COLUMNS = ["path", "size_bytes", "deletion_vector"]
