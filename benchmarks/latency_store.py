@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from delta_core.storage.log_store import ObjectInfo
+from delta_core.storage import ObjectInfo
 from tests.concurrency.matrix.memory_store import MemoryStore
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from delta_core.storage import LocalLogStore
 from delta_core.storage.listed_files import BATCH_ROWS, ListedFiles
-from delta_core.storage.local import LocalLogStore
 from delta_core.storage.log_store import ObjectInfo, in_place_of
 from delta_core.storage.name_columns import name_column
 

@@ -79,7 +79,7 @@ def changed_days(silver: Any, *, params: Any = None) -> dict[str, Any]:
     """A predicate for the days of silver that have changed since gold was last written."""
     from delta_airflow.hooks.deltaward import DeltawardHook
     from delta_airflow.tables import recorded_work
-    from delta_core.scan.appended import changed_partitions
+    from delta_core.scan import changed_partitions
 
     recorded = recorded_work(DeltawardHook(params["connection"]), GOLD, "medallion/gold")
     changed = changed_partitions(silver.snapshot, since_version=-1 if recorded is None else recorded)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-# `DeltaTable` imports this module, and opening a table must not load the code of commits: the package loads
-# it on demand.
-from delta_core import transaction as transactions
+# `DeltaTable` imports this module, and opening a table must not load the code of commits.
+from delta_core import transaction
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.execution.executor import Executor
 from delta_core.execution.progress import SILENT, ProgressReporter
@@ -97,7 +96,7 @@ class Run:
         resolver: ConflictResolver | None = None,
     ) -> Transaction:
         """A transaction on an existing table. The arguments are those of `Transaction.begin`."""
-        return transactions.Transaction.begin(
+        return transaction.Transaction.begin(
             snapshot,
             operation=operation,
             writer_kind=writer_kind,
@@ -120,7 +119,7 @@ class Run:
         verified_at_ms: int | None = None,
     ) -> Transaction:
         """A transaction that creates a table. The arguments are those of `Transaction.create`."""
-        return transactions.Transaction.create(
+        return transaction.Transaction.create(
             store,
             operation=operation,
             writer_kind=writer_kind,

@@ -21,12 +21,8 @@ from delta_core.errors import JobError
 from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.progress import ProgressSink
-from delta_core.jobs.builtin import default_registry
-from delta_core.jobs.context import JobContext
-from delta_core.jobs.job_result import JobResult
-from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs import JobContext, JobResult, JobSpec, default_registry, run_job
 from delta_core.jobs.params.load import KIND as LOAD_KIND
-from delta_core.jobs.run_job import run_job
 from spark_jobs.environment_conf import handed_conf
 from spark_jobs.job_kinds import register
 from spark_jobs.session import get_session

@@ -6,8 +6,8 @@ executor is a `SparkExecutor`.
 
 from __future__ import annotations
 
+from delta_core.jobs import JobKind, JobRegistry
 from delta_core.jobs.params import load, merge
-from delta_core.jobs.registry import JobKind, JobRegistry
 from spark_jobs.dml.job import run_merge
 from spark_jobs.loading.load import run_load
 

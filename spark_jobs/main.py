@@ -27,8 +27,7 @@ from delta_core.cli.option_string import ENVIRONMENT_VARIABLE, options_from_text
 from delta_core.errors import DeltaError
 from delta_core.execution.progress import ProgressSink
 from delta_core.execution.sinks import JsonLinesSink, TeeSink
-from delta_core.jobs.codec import result_to_json, spec_from_json
-from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
+from delta_core.jobs import JobErrorInfo, JobResult, JobStatus, result_to_json, spec_from_json
 from spark_jobs.cancellable_job import CancellableJob
 
 EVENT_PREFIX = "DELTAWARD_EVENT "

@@ -12,12 +12,12 @@ import delta_core
 from delta_core.actions import SetTransaction
 from delta_core.boundary import public_class
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.jobs.job_result import JobResult
+from delta_core.jobs import JobResult
 from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.open import open_store
-from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
+from delta_core.storage import open_store
+from delta_core.transaction import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from spark_jobs.dml.clauses import MergeClause, MergeClauses
 from spark_jobs.dml.merge import MergeRequest, merge_into
 from spark_jobs.reader.read import read_snapshot, to_epoch_ms

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import delta_core
 from delta_core import DeltaTable, write_deltalake
 from delta_core.clock import SYSTEM_CLOCK
-from delta_core.scan.scan import Scan
+from delta_core.scan import Scan
 
 _handles: dict[str, Any] = {}
 

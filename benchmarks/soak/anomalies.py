@@ -22,7 +22,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from delta_core.transaction.isolation import IsolationLevel  # noqa: E402 - a program
+from delta_core.transaction import IsolationLevel  # noqa: E402 - a program
 from tests.concurrency.anomalies.checker import Kind, find_anomalies, reorderings  # noqa: E402
 from tests.concurrency.anomalies.workload import Workload  # noqa: E402
 from tests.support.soak_report import report_head  # noqa: E402

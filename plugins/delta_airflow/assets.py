@@ -17,8 +17,8 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from airflow.sdk import Asset
 
 from delta_core.errors import InvalidUriError
+from delta_core.storage import uri_scheme, uri_string
 from delta_core.storage.remote_uri import parse_remote_uri
-from delta_core.storage.uri import uri_scheme, uri_string
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.openlineage.facet import Dataset

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 
 from delta_airflow.operators.provenance import work_app_id
 from delta_core.errors import TableNotFoundError
-from delta_core.jobs.job_spec import TableRef
+from delta_core.jobs import TableRef
 from delta_core.log.log_path import CHECKPOINT_KINDS, LOG_DIRECTORY, LogFileKind, LogPath, version_prefix
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import open_store, options_for
-from delta_core.storage.uri import canonical_table_uri
+from delta_core.storage import LogStore, canonical_table_uri, open_store, options_for
 
 
 def latest_version_from(

@@ -15,11 +15,9 @@ from delta_core.dml.post_commit import commit_or_raise
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.uri import resolve_data_path
+from delta_core.storage import resolve_data_path
 from delta_core.table_features.feature import WriterKind
-from delta_core.transaction.commit_result import Committed
-from delta_core.transaction.file_actions import add_actions, num_records, remove_actions
-from delta_core.transaction.owned_files import OwnedFiles
+from delta_core.transaction import Committed, OwnedFiles, add_actions, num_records, remove_actions
 
 OPERATION = "MERGE"
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delta_core.errors import JobFailedError
-from delta_core.jobs.context import JobContext
-from delta_core.jobs.job_result import JobResult
-from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs import JobContext, JobResult, JobSpec
 from delta_core.jobs.params.merge import KIND, parse_merge
 from spark_jobs.dml.clauses import clauses_of
 from spark_jobs.dml.merge import MergeRequest, merge_into

@@ -18,13 +18,13 @@ from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError,
 from delta_core.execution.progress import ProgressReporter
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import disjunction
-from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus
+from delta_core.jobs import JobMetrics, JobResult, JobStatus
 from delta_core.jobs.params.merge import KIND
 from delta_core.run import DEFAULT_RUN, Run
-from delta_core.scan.scan import Scan
+from delta_core.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import WriterKind
-from delta_core.transaction.file_actions import num_records
+from delta_core.transaction import num_records
 from spark_jobs.dml.clauses import MergeClauses, merge_parameters, sql_text
 from spark_jobs.dml.commit import RowChange, commit_change, count_rows, total_bytes
 from spark_jobs.dml.matching import Matches, find_matches

@@ -12,12 +12,11 @@ from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError, ExpressionError
 from delta_core.expressions.parse import parse_predicate
-from delta_core.jobs.context import JobContext
-from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs import JobContext, JobSpec
 from delta_core.jobs.params.source import RECORDED, Source
-from delta_core.scan.appended import appended_files
+from delta_core.scan import appended_files
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.open import open_store
+from delta_core.storage import open_store
 from spark_jobs.expressions.sql_semantics import SqlSemantics
 from spark_jobs.reader.read import read_files, read_snapshot
 

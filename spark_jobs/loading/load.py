@@ -16,9 +16,7 @@ from delta_core.errors import (
     JobFailedError,
     QualityGateError,
 )
-from delta_core.jobs.context import JobContext
-from delta_core.jobs.job_result import JobResult
-from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs import JobContext, JobResult, JobSpec
 from delta_core.jobs.params.load import KIND, LoadParams, parse_load
 from delta_core.run import Run
 from spark_jobs.failures import ViolationToken

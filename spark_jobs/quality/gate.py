@@ -21,10 +21,8 @@ from delta_core.execution.progress import SILENT, ProgressReporter
 from delta_core.jobs.params.quality import QualityEngine, QualityParams
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import open_store, options_for
-from delta_core.transaction.commit_properties import CommitProperties
-from delta_core.transaction.commit_result import already_applied
+from delta_core.storage import LogStore, open_store, options_for
+from delta_core.transaction import CommitProperties, already_applied
 from spark_jobs.quality.driver_engine import DriverEngine
 from spark_jobs.quality.evaluation import evaluate
 from spark_jobs.quality.outcome import ExpectationOutcome

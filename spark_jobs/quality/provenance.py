@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from delta_core.transaction.commit_properties import CommitProperties
+from delta_core.transaction import CommitProperties
 
 QUALITY_KEY = "quality"
 """The key in `commitInfo.userMetadata`, next to the job's other provenance."""

@@ -44,9 +44,9 @@ from delta_core.schema.types import (
     StructType,
 )
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.open import open_store
+from delta_core.storage import open_store
 from delta_core.table_features.feature import WriterKind
-from delta_core.transaction.commit_properties import CommitProperties
+from delta_core.transaction import CommitProperties
 
 REASON: Final = "_quarantine_reason"
 EXPECTATIONS: Final = "_quarantine_expectations"

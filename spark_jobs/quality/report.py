@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from delta_core.storage.log_store import LogStore
+from delta_core.storage import LogStore
 from delta_core.version import VERSION
 from spark_jobs.quality.outcome import ExpectationOutcome
 from spark_jobs.quality.report_html import to_html

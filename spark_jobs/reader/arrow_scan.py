@@ -15,7 +15,7 @@ import pyarrow as pa
 from delta_core.scan.record_batches import read_file
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
-from delta_core.storage.open import open_store
+from delta_core.storage import open_store
 from spark_jobs.packaging import ensure_importable
 from spark_jobs.partitioning import one_row_per_partition
 from spark_jobs.reader.data_files import DataFiles

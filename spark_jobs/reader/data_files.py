@@ -11,10 +11,8 @@ import pyarrow as pa
 from delta_core.errors import InvalidUriError
 from delta_core.schema.partition_values import HIVE_NULL, parse, serialize
 from delta_core.schema.types import StructType
+from delta_core.storage import LogStore, local_root, resolve_data_path
 from delta_core.storage.data_access import TABLE_ONLY
-from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import local_root
-from delta_core.storage.uri import resolve_data_path
 
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 

@@ -13,10 +13,10 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError, SchemaMismatchError
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
-from delta_core.scan.scan import Scan
+from delta_core.scan import Scan
 from delta_core.schema.partition_values import parse_timestamp
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.open import open_store
+from delta_core.storage import open_store
 from spark_jobs.expressions.predicates import to_column
 from spark_jobs.file_uris import is_unreadable
 from spark_jobs.reader.arrow_scan import arrow_scan

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from delta_core.schema.types import StructType
-    from delta_core.transaction.commit_properties import CommitProperties
+    from delta_core.transaction import CommitProperties
     from spark_jobs.expressions.checks import Check
     from spark_jobs.writer.staged_files import StagedFiles
 

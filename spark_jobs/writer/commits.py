@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from delta_core.boundary import public
-from delta_core.storage.uri import canonical_table_uri
+from delta_core.storage import canonical_table_uri
 
 _LOCK = threading.Lock()
 _LAST: dict[str, int] = {}

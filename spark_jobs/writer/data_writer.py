@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import DeltaError
-from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import local_root
+from delta_core.storage import LogStore, local_root
 from spark_jobs.expressions.checks import Check
 from spark_jobs.failures import ViolationToken, as_delta_error, violation
 from spark_jobs.reader.data_files import spark_root

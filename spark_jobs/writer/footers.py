@@ -11,8 +11,8 @@ from delta_core.data.statistics_collector import statistics_from_footer
 from delta_core.execution.executor import Executor, JsonObject
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
+from delta_core.storage import encode_data_path
 from delta_core.storage.task_stores import task_store
-from delta_core.storage.uri import encode_data_path
 from delta_core.table_features.table_properties import TableProperties
 from spark_jobs.writer.written_files import WrittenFile
 

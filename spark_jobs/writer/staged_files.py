@@ -23,10 +23,9 @@ from delta_core.execution.limits import available_cpus
 from delta_core.scan.record_batches import read_file
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.types import StructField, StructType
-from delta_core.storage.log_store import LogStore
-from delta_core.storage.uri import resolve_data_path
+from delta_core.storage import LogStore, resolve_data_path
 from delta_core.table_features.table_properties import TableProperties
-from delta_core.transaction.file_actions import num_records
+from delta_core.transaction import num_records
 
 Positions = np.ndarray[Any, Any]
 """Row positions: ascending distinct integers."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from delta_core.dml.metadata_update import MetadataUpdate
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.progress import ProgressReporter
-from delta_core.storage.log_store import LogStore
+from delta_core.storage import LogStore
 from spark_jobs.expressions.checks import Check
 from spark_jobs.failures import ViolationToken
 from spark_jobs.writer.data_writer import discard_prefix, write_files

@@ -17,16 +17,13 @@ from delta_core.execution.progress import ProgressReporter
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
-from delta_core.jobs.job_result import JobMetrics, JobResult, JobStatus
+from delta_core.jobs import JobMetrics, JobResult, JobStatus
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import open_store
+from delta_core.storage import LogStore, open_store
 from delta_core.table_features.feature import WriterKind
-from delta_core.transaction.commit_properties import CommitProperties
-from delta_core.transaction.commit_result import Committed
-from delta_core.transaction.observer import NULL_OBSERVER, TransactionObserver
+from delta_core.transaction import NULL_OBSERVER, CommitProperties, Committed, TransactionObserver
 from spark_jobs.expressions.checks import (
     Check,
     check_of,

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from delta_core.schema.partition_values import HIVE_NULL, hive_directory, unescape_hive
-from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import local_root
+from delta_core.storage import LogStore, local_root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,6 +99,14 @@ def test_every_relative_link_leads_somewhere() -> None:
     assert not broken, "\n".join(broken)
 
 
+def test_the_documents_import_what_packages_export() -> None:
+    """Modules of packages are internal, as docs/architecture.md states."""
+    internal = re.compile(r"^from delta_core(?:\.\w+){2,} import .*", re.MULTILINE)
+    pages = [path for path in tracked_files() if path.suffix == ".md" and "adr" not in path.parts]
+    found = [f"{path}: {line}" for path in pages for line in internal.findall((ROOT / path).read_text())]
+    assert not found, "\n".join(found)
+
+
 def test_every_folder_named_in_the_architecture_is_there() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     named = set(

@@ -12,10 +12,37 @@ import pyarrow as pa
 import pytest
 
 import delta_core
-from delta_core import checkpoint, dml, expressions, maintenance, scan, transaction, write_deltalake
+from delta_core import (
+    checkpoint,
+    dml,
+    expressions,
+    jobs,
+    maintenance,
+    scan,
+    schema,
+    snapshot,
+    storage,
+    table,
+    transaction,
+    variants,
+    write_deltalake,
+)
 from tests.support.soak import rounds
 
-PACKAGES = (checkpoint, dml, expressions, maintenance, scan, transaction)
+PACKAGES = (
+    checkpoint,
+    dml,
+    expressions,
+    jobs,
+    maintenance,
+    scan,
+    schema,
+    snapshot,
+    storage,
+    table,
+    transaction,
+    variants,
+)
 
 
 def loaded_by(program: str, *arguments: str) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from delta_core.errors import TableNotFoundError
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.open import open_store, options_for
+from delta_core.storage import open_store, options_for
 
 
 class TableCondition(ABC):

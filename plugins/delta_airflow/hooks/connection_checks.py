@@ -13,9 +13,7 @@ from urllib.parse import urlsplit
 from delta_airflow.hooks.settings import ConnectionSettings, RunnerName
 from delta_airflow.runners.driver import driver_program, spark_binary
 from delta_core.errors import ConfigurationError, DeltaError
-from delta_core.storage.open import open_store
-from delta_core.storage.remote_uri import REMOTE_SCHEMES
-from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
+from delta_core.storage import REMOTE_SCHEMES, canonical_table_uri, local_path_of_uri, open_store, uri_scheme
 
 _OptionsOf = Callable[[str], Mapping[str, str]]
 

@@ -23,10 +23,9 @@ from delta_airflow.runners.run_directory import RunDirectory, read_result_file, 
 from delta_airflow.runners.stored_run import StoredRun, read_stored_result, read_stored_state
 from delta_airflow.spark_arguments import SparkArguments
 from delta_core.errors import ConfigurationError, DeltaError
-from delta_core.jobs.job_result import JobResult
+from delta_core.jobs import JobResult
 from delta_core.jobs.uris import uris_of
-from delta_core.storage.open import options_for
-from delta_core.storage.uri import canonical_table_uri, uri_scheme
+from delta_core.storage import canonical_table_uri, options_for, uri_scheme
 
 _ENGINES = {
     RunnerName.SPARK_SUBMIT: "delta_airflow.runners.spark_submit:SparkSubmitCommand",

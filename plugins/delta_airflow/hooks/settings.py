@@ -17,9 +17,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from delta_core.errors import ConfigurationError, InvalidUriError
+from delta_core.storage import canonical_table_uri, local_path_of_uri, uri_scheme
 from delta_core.storage.option_names import ALL_OPTIONS, is_option
 from delta_core.storage.store_options import option_strings
-from delta_core.storage.uri import canonical_table_uri, local_path_of_uri, uri_scheme
 
 
 class RunnerName(StrEnum):

@@ -17,7 +17,7 @@ from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.spark_arguments import SparkArguments
 from delta_airflow.spark_conf import FIXED_CONF, PLACES, holds_secret, is_secret, settings_of
 from delta_core.errors import ConfigurationError
-from delta_core.storage.uri import uri_scheme
+from delta_core.storage import uri_scheme
 
 _LOGGER = logging.getLogger(__name__)
 

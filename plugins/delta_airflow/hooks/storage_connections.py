@@ -17,6 +17,7 @@ from delta_airflow.hooks import storage_aws, storage_azure, storage_google, stor
 from delta_airflow.hooks.connection_fields import GivenConnection, Translation
 from delta_airflow.hooks.settings import ConnectionSettings
 from delta_core.errors import ConfigurationError
+from delta_core.storage import REMOTE_SCHEMES, uri_scheme
 from delta_core.storage.option_names import (
     AZURE_ALIASES,
     AZURE_OPTIONS,
@@ -32,9 +33,7 @@ from delta_core.storage.option_names import (
     WEBHDFS_OPTIONS,
     is_secret,
 )
-from delta_core.storage.remote_uri import REMOTE_SCHEMES
 from delta_core.storage.store_options import CLIENT_OPTIONS, plain_name
-from delta_core.storage.uri import uri_scheme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

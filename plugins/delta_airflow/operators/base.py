@@ -27,8 +27,7 @@ from delta_airflow.runners.run_directory import RunDirectory
 from delta_core.clock import SYSTEM_CLOCK
 from delta_core.errors import ConfigurationError, DeltaError
 from delta_core.execution.progress import ProgressEvent
-from delta_core.jobs.job_result import JobResult
-from delta_core.jobs.job_spec import JobSpec, TableRef
+from delta_core.jobs import JobResult, JobSpec, TableRef
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

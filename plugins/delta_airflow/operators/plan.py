@@ -9,7 +9,7 @@ from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.operators.base import DeltaTableOperator
 from delta_airflow.operators.job_summary import JobSummary
 from delta_airflow.operators.rendered import as_bool, as_json_object, as_locations, as_optional_string
-from delta_core.jobs.job_result import JobResult
+from delta_core.jobs import JobResult
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_airflow.operators.clearing import FIRST_CLEARING, clearing_number
-from delta_core.jobs.job_spec import Delivery, IdempotencyKey, TableRef
+from delta_core.jobs import Delivery, IdempotencyKey, TableRef
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

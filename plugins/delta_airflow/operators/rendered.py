@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_core.errors import ConfigurationError
-from delta_core.storage.uri import uri_scheme
+from delta_core.storage import uri_scheme
 
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no"})

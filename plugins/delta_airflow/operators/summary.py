@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from delta_airflow.operators.job_summary import JobSummary
-from delta_core.jobs.job_result import JobResult
+from delta_core.jobs import JobResult
 
 MAX_PART_BYTES = 8 << 10
 """`predicted`, `actual` and `output` each go into XCom unshortened up to this size of their JSON text."""

@@ -13,7 +13,7 @@ from delta_airflow.operators.job_summary import JobSummary
 from delta_airflow.operators.rendered import as_locations, as_versions
 from delta_airflow.operators.summary import summarize
 from delta_core.errors import ConfigurationError
-from delta_core.jobs.job_result import JobResult, JobStatus
+from delta_core.jobs import JobResult, JobStatus
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

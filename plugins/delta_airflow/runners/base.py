@@ -8,8 +8,7 @@ from typing import Protocol
 from delta_airflow.errors import TransientJobFailedError
 from delta_core.errors import CommitStateUnknownError, JobFailedError
 from delta_core.execution.progress import ProgressEvent
-from delta_core.jobs.job_result import JobResult, JobStatus
-from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs import JobResult, JobSpec, JobStatus
 
 EventCallback = Callable[[ProgressEvent], None]
 """Receives each progress event of the job, in order. It must not raise an error."""

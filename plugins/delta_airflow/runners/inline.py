@@ -12,10 +12,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import CommitStateUnknownError, DeltaError
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.progress import ProgressEvent
-from delta_core.jobs.context import JobContext
-from delta_core.jobs.job_result import JobResult
-from delta_core.jobs.job_spec import JobSpec
-from delta_core.jobs.run_job import run_job
+from delta_core.jobs import JobContext, JobResult, JobSpec, run_job
 
 _AFTER_THE_COMMIT = frozenset({"commit.after", "checkpoint.before", "checkpoint.after", "job.finished"})
 
@@ -40,7 +37,7 @@ class _Sink:
 
 
 class InlineRunner:
-    """Runs `delta_core.jobs.run_job` in this process, task maps on threads.
+    """Runs `delta_core.jobs.runner` in this process, task maps on threads.
 
     Args:
         directory: the directory for specification, result and state.

@@ -26,8 +26,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import CommitStateUnknownError, DeltaError, InvalidJobSpecError, JobFailedError
 from delta_core.execution.progress import ProgressEvent
 from delta_core.execution.sinks import event_from_json
-from delta_core.jobs.job_result import JobResult, JobStatus
-from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs import JobResult, JobSpec, JobStatus
 
 EVENT_PREFIX = "DELTAWARD_EVENT "
 EXIT_SUCCESS = 0

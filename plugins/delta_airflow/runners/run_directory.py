@@ -14,9 +14,7 @@ from urllib.parse import quote
 
 from delta_airflow.hooks.run_state import RunState
 from delta_core.errors import DeltaError, JobFailedError
-from delta_core.jobs.codec import result_from_json, result_to_json, spec_to_json
-from delta_core.jobs.job_result import JobResult
-from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs import JobResult, JobSpec, result_from_json, result_to_json, spec_to_json
 
 MAX_RESULT_BYTES = 256 << 20
 """A larger result is rejected, because reading it could exhaust the memory of the worker."""

@@ -10,7 +10,7 @@ from delta_airflow.hooks.settings import ConnectionSettings
 from delta_airflow.runners.driver import SPARK_CONF_VARIABLE, driver_environment, interpreter
 from delta_airflow.runners.process import Command
 from delta_core.errors import ConfigurationError
-from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs import JobSpec
 
 
 class SparkConnectCommand:

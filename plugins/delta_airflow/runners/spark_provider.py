@@ -41,7 +41,7 @@ from delta_airflow.spark_arguments import SparkArguments
 from delta_airflow.spark_conf import holds_secret, is_redacted_by_spark
 from delta_airflow.spark_parsing import parse_spark_arguments
 from delta_core.errors import ConfigurationError
-from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs import JobSpec
 
 _OF_A_SESSION = frozenset({"spark_conn_id", "spark_conf", "name"})
 """Arguments that have an effect on a Connect server, whose application already runs."""

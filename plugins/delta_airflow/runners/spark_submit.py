@@ -7,7 +7,7 @@ from pathlib import Path
 from delta_airflow.hooks.settings import ConnectionSettings
 from delta_airflow.runners.driver import driver_environment, driver_program, spark_binary
 from delta_airflow.runners.process import Command
-from delta_core.jobs.job_spec import JobSpec
+from delta_core.jobs import JobSpec
 
 LOCAL_CONF = {
     "spark.ui.enabled": "false",

@@ -17,10 +17,8 @@ from pathlib import Path
 from delta_airflow.hooks.run_state import RunState
 from delta_airflow.runners.run_directory import MAX_RESULT_BYTES, RunDirectory, path_component
 from delta_core.errors import DeltaError, JobFailedError, ObjectNotFoundError
-from delta_core.jobs.codec import result_from_json
-from delta_core.jobs.job_result import JobResult
-from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import open_store
+from delta_core.jobs import JobResult, result_from_json
+from delta_core.storage import LogStore, open_store
 from delta_core.storage.remote_uri import RemoteUri, parse_remote_uri
 
 _RESULT = "result.json"
