@@ -83,25 +83,8 @@ def table_constraints(schema: StructType, configuration: Mapping[str, str]) -> l
     return constraints
 
 
-def check_constraints(
-    data: pa.Table | pa.RecordBatch, *, schema: StructType, configuration: Mapping[str, str]
-) -> None:
-    """Check rows against all conditions of a table.
-
-    Args:
-        data: rows conformed to `schema`.
-        schema: the table's schema.
-        configuration: the table's `metaData.configuration`.
-
-    Raises:
-        ConstraintViolationError: some rows break a condition; the message has their number and one of them.
-        ExpressionError: a condition cannot be parsed or evaluated.
-    """
-    ConstraintChecker(schema=schema, configuration=configuration).check(data)
-
-
 class ConstraintChecker:
-    """`check_constraints` for data that arrives in parts: the conditions are parsed once."""
+    """The conditions of a table, parsed once, for rows that arrive in parts."""
 
     def __init__(self, *, schema: StructType, configuration: Mapping[str, str]) -> None:
         self._schema = schema
@@ -113,7 +96,13 @@ class ConstraintChecker:
         return list(self._constraints)
 
     def check(self, data: pa.Table | pa.RecordBatch) -> None:
-        """Check some rows; raises as `check_constraints`."""
+        """Check some rows.
+
+        Raises:
+            ConstraintViolationError: some rows break a condition; the message has their number and one
+                of them.
+            ExpressionError: a condition cannot be evaluated.
+        """
         violations = find_null_violations(self._schema, data)
         if violations:
             raise null_violation_error(violations, data)

@@ -79,29 +79,6 @@ class FileStatistics:
         )
 
 
-def collect_statistics(
-    data: pa.Table | pa.RecordBatch,
-    schema: StructType,
-    properties: SkippingProperties | None = None,
-    *,
-    partition_columns: Sequence[str] = (),
-    tight_bounds: bool | None = None,
-) -> str:
-    """The statistics JSON of a file with exactly these rows. Works on columns.
-
-    Args:
-        data: the rows, conformed to `schema`.
-        schema: the table's schema.
-        properties: which columns get statistics; None for the default.
-        partition_columns: the partition columns, which get no statistics.
-        tight_bounds: see `stats_json`.
-    """
-    leaves = stats_leaves(schema, properties, partition_columns=partition_columns)
-    accumulator = StatisticsAccumulator(leaves)
-    accumulator.update(data)
-    return accumulator.to_json(tight_bounds=tight_bounds)
-
-
 class StatisticsAccumulator:
     """The statistics of rows that arrive in parts."""
 

@@ -98,11 +98,6 @@ def update_deletion_vector(
     )
 
 
-def remove_empty_file(file: AddFile, *, deletion_timestamp_ms: int) -> FileUpdate:
-    """The actions for a live file that has no row left: a `remove` without an `add`."""
-    return FileUpdate(remove=removed(file, deletion_timestamp_ms=deletion_timestamp_ms), add=None)
-
-
 def removed(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool = True) -> RemoveFile:
     """The `remove` action of a live file, with all fields of its `add`."""
     return RemoveFile(

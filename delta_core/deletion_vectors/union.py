@@ -10,13 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from delta_core.actions import DeletionVectorDescriptor
 from delta_core.deletion_vectors.encode import row_positions
-from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.errors import InvalidTableError
-from delta_core.storage.data_access import TABLE_ONLY, DataAccess
-from delta_core.storage.log_store import LogStore
 
 _NOTHING: Positions = np.empty(0, np.int64)
 
@@ -44,33 +40,6 @@ class DeletionVectorUnion:
     def deletes_all(self) -> bool:
         """True when the file has no live row left, so it is removed and not added again."""
         return len(self.positions) == self.num_records
-
-
-def read_union(
-    store: LogStore,
-    old: DeletionVectorDescriptor | None,
-    deleted: npt.ArrayLike,
-    *,
-    num_records: int,
-    access: DataAccess = TABLE_ONLY,
-) -> DeletionVectorUnion:
-    """The union of a file's deletion vector and rows to delete. Requests: see `read_deletion_vector`.
-
-    Args:
-        store: the table's store.
-        old: the deletion vector of the logical file in which the rows were found; None without one.
-        deleted: positions in the data file, in any order. They may include rows of `old`.
-        num_records: the number of rows of the data file, including deleted rows.
-        access: the locations besides the table where the old deletion vector's file may be.
-
-    Raises:
-        MissingDataFileError: the old deletion vector's file is not in the store.
-        InvalidTableError: the old deletion vector is damaged, or a row is not in the file.
-        PathEscapeError: the old deletion vector's file is outside the table.
-        ConfigurationError: `deleted` does not contain valid positions.
-    """
-    known = _NOTHING if old is None else read_deletion_vector(store, old, num_rows=num_records, access=access)
-    return unite(known, deleted, num_records=num_records)
 
 
 def unite(known: Positions, deleted: npt.ArrayLike, *, num_records: int) -> DeletionVectorUnion:

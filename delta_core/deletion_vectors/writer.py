@@ -96,16 +96,6 @@ def write_deletion_vectors(
         return writer.finish()
 
 
-def inline_descriptor(positions: npt.ArrayLike) -> DeletionVectorDescriptor:
-    """The descriptor of a deletion vector that is stored in the log, for any size.
-
-    Raises:
-        ConfigurationError: the deletion vector is empty or has invalid positions.
-    """
-    rows = row_positions(positions)
-    return _inline(serialize_deletion_vector(rows), cardinality=_cardinality(rows))
-
-
 class _DeletionVectorFile:
     """A file of deletion vectors that is being written."""
 

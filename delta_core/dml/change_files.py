@@ -97,23 +97,6 @@ class ChangeFileWriter:
         )
 
 
-def write_changes(
-    store: LogStore,
-    plan: WritePlan,
-    changes: Iterable[tuple[RowBatch, Change]],
-    *,
-    clock: Clock = SYSTEM_CLOCK,
-) -> tuple[AddCdcFile, ...]:
-    """Write the change data of one commit. After a failure, no written file remains.
-
-    Raises the errors of the `changes` iterable.
-    """
-    with ChangeFileWriter(store, plan, clock=clock) as writer:
-        for batch, change in changes:
-            writer.write(batch.columns, change)
-        return writer.finish()
-
-
 def write_inserts(
     store: LogStore, plan: WritePlan, adds: Iterable[AddFile], *, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[AddCdcFile, ...]:

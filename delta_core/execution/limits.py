@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
-
-from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import ConfigurationError
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
@@ -39,29 +35,6 @@ def workers_for(*, tasks: int, task_memory_bytes: int, memory_bytes: int, cpus: 
     """How many tasks may run in parallel: one per processor, as long as their memory fits. At least 1."""
     fitting = memory_bytes // max(1, task_memory_bytes)
     return max(1, min(tasks, cpus, fitting))
-
-
-class RateLimiter:
-    """Spaces calls so that at most `per_second` happen in a second. Thread-safe."""
-
-    def __init__(self, per_second: float, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        if per_second <= 0:
-            raise ConfigurationError(
-                f"A rate of {per_second} per second is not possible.", fix="Pass a rate above zero."
-            )
-        self._interval_seconds = 1.0 / per_second
-        self._clock = clock
-        self._next_seconds = clock.monotonic_seconds()
-        self._lock = threading.Lock()
-
-    def acquire(self) -> None:
-        """Wait until the next call may happen."""
-        with self._lock:
-            now = self._clock.monotonic_seconds()
-            wait = self._next_seconds - now
-            self._next_seconds = max(now, self._next_seconds) + self._interval_seconds
-        if wait > 0:
-            self._clock.sleep(wait)
 
 
 def _string(path: Path) -> str:

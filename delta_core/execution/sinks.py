@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from delta_core.execution.progress import ProgressEvent, ProgressSink
@@ -57,33 +57,6 @@ class JsonLinesSink:
         with self._lock:
             self._stream.write(line)
             self._stream.flush()
-
-
-class CollectingSink:
-    """Keeps every event in a list."""
-
-    def __init__(self) -> None:
-        self.events: list[ProgressEvent] = []
-
-    def emit(self, event: ProgressEvent) -> None:
-        """Append the event."""
-        self.events.append(event)
-
-    @property
-    def names(self) -> list[str]:
-        """The events' names, in order."""
-        return [event.name for event in self.events]
-
-
-class CallbackSink:
-    """Calls a function with each event."""
-
-    def __init__(self, callback: Callable[[ProgressEvent], None]) -> None:
-        self._callback = callback
-
-    def emit(self, event: ProgressEvent) -> None:
-        """Call the callback with the event."""
-        self._callback(event)
 
 
 class TeeSink:

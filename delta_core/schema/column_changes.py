@@ -66,32 +66,6 @@ class After:
 Position = First | After
 
 
-def add_column(
-    columns: TableColumns,
-    column: StructField,
-    *,
-    parent: Sequence[str] = (),
-    position: Position | None = None,
-    new_name: NewName = random_physical_name,
-) -> TableColumns:
-    """Add a column, which is null in all existing rows.
-
-    Args:
-        columns: the table's columns.
-        column: the new column. Its column mapping and type change metadata are removed.
-        parent: path of the enclosing struct; empty for the table itself.
-        position: the position in the struct; None is at the end.
-        new_name: generates physical names, where columns are mapped.
-
-    Raises:
-        SchemaEvolutionError: the column exists, is NOT NULL, or has a default, identity, generation
-            expression or invariant, which existing rows would not satisfy; or the parent or the neighbour
-            does not exist.
-        SchemaError: its name is not allowed, or files cannot store its type.
-    """
-    return add_columns(columns, [column], parent=parent, position=position, new_name=new_name)
-
-
 def add_columns(
     columns: TableColumns,
     added: Sequence[StructField],
@@ -100,7 +74,21 @@ def add_columns(
     position: Position | None = None,
     new_name: NewName = random_physical_name,
 ) -> TableColumns:
-    """`add_column` for several columns: the first at the position, the others after it; checked together."""
+    """Add columns, which are null in all existing rows. They are checked together.
+
+    Args:
+        columns: the table's columns.
+        added: the new columns. Their column mapping and type change metadata are removed.
+        parent: path of the enclosing struct; empty for the table itself.
+        position: the position of the first column, which the others follow; None is at the end.
+        new_name: generates physical names, where columns are mapped.
+
+    Raises:
+        SchemaEvolutionError: a column exists, is NOT NULL, or has a default, identity, generation
+            expression or invariant, which existing rows would not satisfy; or the parent or the neighbour
+            does not exist.
+        SchemaError: a name is not allowed, or files cannot store a type.
+    """
     schema, place = columns.schema, position
     for column in added:
         _require_addable(columns, column, (*parent, column.name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from delta_core.errors import DeltaWarning, SchemaError, SchemaEvolutionError
@@ -64,50 +64,6 @@ def merge_schemas(
     rules = _Rules(widen_nullability=widen_nullability, widen_types=widen_types, iceberg=iceberg)
     merged = _merge_structs(table, data, "", rules)
     return record_type_changes(table, merged) if widen_types else merged
-
-
-def add_columns(schema: StructType, columns: Iterable[StructField]) -> StructType:
-    """The schema with new nullable top-level columns at its end.
-
-    Raises:
-        SchemaEvolutionError: a column exists already, or is not nullable (existing rows have no value).
-    """
-    fields = list(schema.fields)
-    for column in columns:
-        if any(field.name.casefold() == column.name.casefold() for field in fields):
-            raise SchemaEvolutionError(
-                f"Column {column.name} exists already.",
-                cause="Column names match without regard to case.",
-                fix="Choose another name.",
-            )
-        if not column.nullable:
-            raise SchemaEvolutionError(
-                f"Column {column.name} cannot be added as NOT NULL.",
-                cause="The column is null in existing rows.",
-                fix="Add it as nullable.",
-            )
-        fields.append(column)
-    return StructType(tuple(fields))
-
-
-def drop_not_null(schema: StructType, column: Sequence[str]) -> StructType:
-    """The schema with one column, given by its path, made nullable.
-
-    Raises:
-        SchemaEvolutionError: the column does not exist.
-    """
-    if schema.find(column[0]) is None:
-        raise SchemaEvolutionError(
-            f"Column {'.'.join(column)} does not exist.",
-            cause=f"The columns at this level are {', '.join(schema.names)}.",
-            fix="Name an existing column.",
-        )
-    return StructType(
-        tuple(
-            _drop_not_null_field(field, column) if field.name.casefold() == column[0].casefold() else field
-            for field in schema
-        )
-    )
 
 
 def validate_schema(
@@ -305,23 +261,6 @@ def _all_nullable(data_type: DataType) -> DataType:
             return MapType(key_type=data_type.key_type, value_type=_all_nullable(data_type.value_type))
         case _:
             return data_type
-
-
-def _drop_not_null_field(field: StructField, column: Sequence[str]) -> StructField:
-    if len(column) == 1:
-        return StructField(name=field.name, data_type=field.data_type, nullable=True, metadata=field.metadata)
-    if not isinstance(field.data_type, StructType):
-        raise SchemaEvolutionError(
-            f"Column {'.'.join(column)} does not exist.",
-            cause=f"{field.name} has type {field.data_type}, which is not a struct.",
-            fix="Name an existing column.",
-        )
-    return StructField(
-        name=field.name,
-        data_type=drop_not_null(field.data_type, column[1:]),
-        nullable=field.nullable,
-        metadata=field.metadata,
-    )
 
 
 def _refuse_variant_keys(key_type: DataType, where: Path) -> None:

@@ -84,13 +84,6 @@ def file_schema(
     return pa.schema(fields)
 
 
-def physical_schema(schema: StructType, mapping: ColumnMapping = UNMAPPED) -> StructType:
-    """The table's schema with physical names, as used by statistics and by files of other writers."""
-    if mapping.mode is ColumnMappingMode.NONE:
-        return schema
-    return StructType(tuple(_renamed(field, mapping) for field in schema))
-
-
 def _renamed(field: StructField, mapping: ColumnMapping) -> StructField:
     return StructField(
         name=mapping.physical_name(field),

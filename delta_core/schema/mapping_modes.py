@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from delta_core.errors import InvalidTablePropertyError, SchemaEvolutionError
-from delta_core.schema.column_mapping import MODE_KEY, ColumnMapping, ColumnMappingMode
+from delta_core.schema.column_mapping import MODE_KEY, ColumnMappingMode
 from delta_core.schema.column_paths import display_path, walk_fields
 from delta_core.schema.evolution import ILLEGAL_CHARACTERS
 from delta_core.schema.mapping_assignment import assign_existing, strip_mapping
@@ -67,30 +67,6 @@ def change_mode(columns: TableColumns, mode: ColumnMappingMode) -> TableColumns:
     raise InvalidTablePropertyError(
         f"The column mapping mode cannot change from {current} to {mode}.", cause=cause, fix=fix
     )
-
-
-def require_mode_kept(before: TableColumns, after: TableColumns) -> None:
-    """Check that a change of properties does not change the properties of the column mapping.
-
-    For operations that set properties from a user: only `change_mode` changes the mode, and users cannot set
-    the highest id.
-
-    Raises:
-        InvalidTablePropertyError: the mode or the highest id differs.
-    """
-    if ColumnMapping.of(after.configuration).mode is not before.mode:
-        change_mode(before, ColumnMapping.of(after.configuration).mode)
-        raise InvalidTablePropertyError(
-            f"The table property {MODE_KEY} cannot be set alone.",
-            cause="Every column must get an id and a physical name in the same commit.",
-            fix="Enable column mapping with the operation for it.",
-        )
-    if before.configuration.get(MAX_ID_KEY) != after.configuration.get(MAX_ID_KEY):
-        raise InvalidTablePropertyError(
-            f"The table property {MAX_ID_KEY} cannot be set.",
-            cause="It is the counter of column ids, which writers maintain.",
-            fix="Leave it out.",
-        )
 
 
 def remove_mapping(columns: TableColumns) -> TableColumns:

@@ -8,12 +8,10 @@ from typing import Any
 
 from obstore import store
 
-from delta_core.clock import Clock
 from delta_core.errors import ConfigurationError
-from delta_core.storage.object_store import Clients, ObjectLogStore
+from delta_core.storage.object_store import Clients
 from delta_core.storage.object_store_clients import ClientOptions, client_pair
 from delta_core.storage.option_names import PROFILE_OPTIONS, S3_ALIASES, S3_OPTIONS, S3_PREFIXES
-from delta_core.storage.remote_uri import parse_remote_uri
 from delta_core.storage.store_options import StoreOptions, checked_options, environment_value
 
 _IDENTITY = frozenset(
@@ -23,20 +21,6 @@ _IDENTITY = frozenset(
 _TOKENS = ("session_token", "token")
 
 _ENDPOINTS = ("endpoint_url_s3", "endpoint_url", "endpoint")
-
-
-def open_s3(uri: str, options: Mapping[str, str], clock: Clock) -> ObjectLogStore:
-    """A store whose commits are PUTs with `If-None-Match: *`. Makes no request.
-
-    Credentials: options, then the environment, a web identity, the role of the container or machine. With
-    `profile`, or a profile in the environment, boto3 reads the shared configuration.
-
-    Raises:
-        InvalidUriError: the URI has no bucket.
-        ConfigurationError: an option is not allowed, or boto3 is needed and not installed.
-    """
-    root = parse_remote_uri(uri)
-    return ObjectLogStore(root, s3_clients(root.authority, s3_options(options)), clock=clock)
 
 
 def s3_options(options: Mapping[str, str], *, own: frozenset[str] = frozenset()) -> StoreOptions:

@@ -64,11 +64,6 @@ class ColumnDefault:
     data_type: DataType
     text: str
 
-    @property
-    def is_constant(self) -> bool:
-        """Whether every write gets the same value."""
-        return replace_words(self.text, _time_at(0)) == self.text
-
     def value(self, *, now_ms: int) -> pa.Scalar:
         """The value for the rows of one write.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from delta_core.errors import ConstraintViolationError, SchemaError, SchemaMismatchError
+from delta_core.errors import ConstraintViolationError, SchemaError
 from delta_core.schema.column_mapping import NAME_KEY
 from delta_core.schema.column_paths import display_path, walk_fields
 from delta_core.schema.field_metadata import (
@@ -269,42 +269,6 @@ def differ_only_in_high_water_marks(before: StructType, after: StructType) -> bo
     unchanged.
     """
     return before != after and _without_high_water_marks(before) == _without_high_water_marks(after)
-
-
-def refuse_explicit_values(schema: StructType, given: Iterable[str]) -> None:
-    """Refuse rows with values for a column that always generates its values.
-
-    Args:
-        schema: the table's schema.
-        given: names of the columns in the data, null or not.
-
-    Raises:
-        SchemaMismatchError: the message has the column.
-    """
-    names = {name.casefold() for name in given}
-    for one in identity_columns(schema):
-        if one.name.casefold() in names and not one.allow_explicit_insert:
-            raise SchemaMismatchError(
-                f"The data has values for the identity column {one.name}.",
-                cause="The table generates all of its values.",
-                fix="Leave the column out.",
-            )
-
-
-def refuse_assignment(schema: StructType, assigned: Iterable[str]) -> None:
-    """Refuse an UPDATE that assigns to an identity column, even if it allows explicit values.
-
-    Raises:
-        SchemaMismatchError: the message has the column.
-    """
-    names = {name.casefold() for name in assigned}
-    for one in identity_columns(schema):
-        if one.name.casefold() in names:
-            raise SchemaMismatchError(
-                f"The identity column {one.name} cannot be updated.",
-                cause="Its values identify rows.",
-                fix="Leave the column out.",
-            )
 
 
 def _long(field: StructField, key: str) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delta_core.actions import Protocol
-from delta_core.table_features.feature import FEATURES, reader_features
+from delta_core.table_features.feature import FEATURES
 
 DEFAULT_READER_VERSION = 1
 DEFAULT_WRITER_VERSION = 2
@@ -137,33 +137,6 @@ def with_versions(protocol: Protocol, *, reader_version: int, writer_version: in
 def merged(protocol: Protocol, other: Protocol) -> Protocol:
     """`protocol` with all features that `other` supports as well, as needed by restores and clones."""
     return with_features(protocol, supported_features(other))
-
-
-def protocol_problems(protocol: Protocol) -> tuple[str, ...]:
-    """The reasons why the protocol is not valid; empty when it is valid."""
-    problems = []
-    readers, writers = protocol.reader_features, protocol.writer_features
-    if protocol.min_reader_version >= FEATURE_READER_VERSION:
-        if protocol.min_writer_version < FEATURE_WRITER_VERSION:
-            problems.append("reader version 3 lists features, and the writer version is below 7")
-        if readers is None:
-            problems.append("reader version 3 has no list of reader features")
-    elif readers is not None:
-        problems.append("reader features are listed below reader version 3")
-    if protocol.min_writer_version >= FEATURE_WRITER_VERSION:
-        if writers is None:
-            problems.append("writer version 7 has no list of writer features")
-    elif writers is not None:
-        problems.append("writer features are listed below writer version 7")
-    listed = writers or frozenset()
-    for_readers = _for_readers(listed) - reader_features(protocol)
-    for names, wrong in (
-        ((readers or frozenset()) - listed, "is listed for readers and not for writers"),
-        (for_readers, "is listed for writers and not for readers"),
-        (with_dependencies(listed) - listed, "is missing, although a listed feature requires it"),
-    ):
-        problems.extend(f"{name} {wrong}" for name in sorted(names))
-    return tuple(problems)
 
 
 def _for_readers(features: Iterable[str]) -> frozenset[str]:

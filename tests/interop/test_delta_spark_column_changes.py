@@ -11,7 +11,7 @@ import pytest
 from delta_core.schema.column_changes import (
     After,
     First,
-    add_column,
+    add_columns,
     drop_columns,
     drop_not_null,
     move_column,
@@ -58,10 +58,10 @@ def defaulted(columns: TableColumns, _: NewName) -> TableColumns:
 
 
 OURS: tuple[Change, ...] = (
-    lambda c, new: add_column(c, StructField(name="n", data_type=N), position=After("a"), new_name=new),
-    lambda c, new: add_column(
+    lambda c, new: add_columns(c, [StructField(name="n", data_type=N)], position=After("a"), new_name=new),
+    lambda c, new: add_columns(
         c,
-        StructField(name="q", data_type=INTEGER),
+        [StructField(name="q", data_type=INTEGER)],
         parent=["l", "element"],
         position=First(),
         new_name=new,
@@ -81,7 +81,7 @@ OURS: tuple[Change, ...] = (
     defaulted,
     lambda c, _: drop_columns(c, [["l", "element", "y"]], uses=()),
     lambda c, _: drop_columns(c, [["a"], ["r"]], uses=()),
-    lambda c, new: add_column(c, StructField(name="a", data_type=LONG), new_name=new),
+    lambda c, new: add_columns(c, [StructField(name="a", data_type=LONG)], new_name=new),
 )
 
 

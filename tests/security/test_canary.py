@@ -28,7 +28,6 @@ from delta_core.jobs.codec import result_to_json, spec_to_json
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.runner import run_job
-from delta_core.observability import JsonFormatter, TextFormatter
 from delta_core.storage.open import open_store
 from delta_core.storage.option_names import AZURE_OPTIONS, GCS_OPTIONS, S3_OPTIONS
 from delta_core.storage.probe import forget_probes
@@ -107,7 +106,7 @@ class _Records(logging.Handler):
         self.strings: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.strings += [TextFormatter().format(record), JsonFormatter().format(record), repr(vars(record))]
+        self.strings += [logging.Formatter().format(record), repr(vars(record))]
 
 
 @pytest.fixture

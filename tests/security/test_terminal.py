@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import logging
 import pickle
-import sys
 import unicodedata
 from pathlib import Path
-from typing import Any
 
 import deltalake
 import pyarrow as pa
@@ -18,7 +15,6 @@ from typer.testing import CliRunner
 from delta_core import DeltaTable
 from delta_core.cli.app import app
 from delta_core.errors import DeltaError, UnsupportedTableFeatureError, escape_control_characters
-from delta_core.observability import JsonFormatter, TextFormatter
 
 DELETION_VECTORS = (
     *("\x1b[2J", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x1b]8;;http://evil\x1b\\link", "\x1b[1A\x1b[2K"),
@@ -115,25 +111,6 @@ def test_names_of_a_table_reach_no_error_as_they_are(tmp_path: Path) -> None:
     assert "[31mred" in str(refused.value)
     assert is_harmless(str(refused.value))
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("text", DELETION_VECTORS, ids=ascii)
-def test_a_log_record_is_its_own_lines(text: str) -> None:
-    try:
-        raise DeltaError(f"a {text}", cause=text, fix=f"{text}\nERROR delta_core: forged")
-    except DeltaError:
-        info: Any = sys.exc_info()
-    record = logging.LogRecord("delta_core.x", logging.ERROR, __file__, 1, f"m {text}", None, info)
-    record.table = text
-    shown = TextFormatter().format(record)
-    assert is_harmless(shown)
-    first, *others = shown.split("\n")
-    assert "ERROR delta_core.x: m " in first
-    assert all(line.startswith("  ") for line in others)
-    as_json = JsonFormatter().format(record)
-    assert is_harmless(as_json)
-    assert "\n" not in as_json
-    assert json.loads(as_json)["message"] == f"m {text}"
 
 
 def test_no_command_shows_one(tmp_path: Path) -> None:

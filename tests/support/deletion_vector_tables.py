@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 
 from delta_core.actions import Action, AddFile, DeletionVectorDescriptor
 from delta_core.clock import SYSTEM_CLOCK
-from delta_core.deletion_vectors.file_update import FileUpdate, remove_empty_file, update_deletion_vector
-from delta_core.deletion_vectors.union import read_union
+from delta_core.deletion_vectors.file_update import FileUpdate, removed, update_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.schema.json import schema_to_json
 from delta_core.schema.types import LONG, StructField, StructType
 from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.table_properties import TableProperties
 from tests.support.log_builder import NOW_MS, LogBuilder, metadata, protocol
+from tests.support.stored_deletion_vectors import read_union
 
 _SCHEMA = StructType((StructField(name="id", data_type=LONG), StructField(name="file", data_type=LONG)))
 
@@ -90,7 +90,7 @@ class DeletionVectorTable:
             self._rows[number] -= set(union.newly_deleted.tolist())
             file = self._live.pop(number)
             if union.deletes_all:
-                updates.append(remove_empty_file(file, deletion_timestamp_ms=NOW_MS))
+                updates.append(FileUpdate(remove=removed(file, deletion_timestamp_ms=NOW_MS), add=None))
                 continue
             dv = written.descriptors[kept.index(number)]
             update = update_deletion_vector(file, dv, deletion_timestamp_ms=NOW_MS)

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from delta_core.data.constraints import ConstraintChecker, check_constraints, table_constraints
+from delta_core.data.constraints import ConstraintChecker, table_constraints
 from delta_core.errors import ConstraintViolationError, ExpressionError
 from delta_core.schema.arrow import from_arrow
 from delta_core.schema.types import INTEGER, StructField, StructType
@@ -15,12 +15,14 @@ SCHEMA = from_arrow(DATA.schema)
 
 
 def test_rows_that_satisfy_everything():
-    check_constraints(DATA, schema=SCHEMA, configuration={"delta.constraints.pos": "A > 0", "other": "x"})
+    ConstraintChecker(schema=SCHEMA, configuration={"delta.constraints.pos": "A > 0", "other": "x"}).check(
+        DATA
+    )
 
 
 def test_false_and_null_both_violate():
     with pytest.raises(ConstraintViolationError) as caught:
-        check_constraints(DATA, schema=SCHEMA, configuration={"delta.constraints.named": "b <> 'z'"})
+        ConstraintChecker(schema=SCHEMA, configuration={"delta.constraints.named": "b <> 'z'"}).check(DATA)
     text = str(caught.value)
     assert "CHECK constraint named (b <> 'z') is violated by 2 of 3 rows" in text
     assert "row 1: {'a': 2, 'b': None}" in text
@@ -30,7 +32,7 @@ def test_invariant():
     metadata = {"delta.invariants": json.dumps({"expression": {"expression": "a < 3"}})}
     schema = StructType((StructField(name="a", data_type=INTEGER, metadata=metadata),))
     with pytest.raises(ConstraintViolationError, match=r"invariant of column a \(a < 3\).* 1 of 3"):
-        check_constraints(DATA.select(["a"]), schema=schema, configuration={})
+        ConstraintChecker(schema=schema, configuration={}).check(DATA.select(["a"]))
     broken = StructType((StructField(name="a", data_type=INTEGER, metadata={"delta.invariants": "{"}),))
     with pytest.raises(ExpressionError, match="cannot be read"):
         table_constraints(broken, {})
@@ -39,7 +41,7 @@ def test_invariant():
 def test_not_null():
     schema = StructType((StructField(name="b", data_type=SCHEMA.fields[1].data_type, nullable=False),))
     with pytest.raises(ConstraintViolationError, match="column b is null in 1 of 3 rows"):
-        check_constraints(DATA, schema=schema, configuration={})
+        ConstraintChecker(schema=schema, configuration={}).check(DATA)
 
 
 def test_condition_that_is_not_understood():

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.data.statistics_collector import EncoderBounds, StatisticsAccumulator, collect_statistics
+from delta_core.data.statistics_collector import EncoderBounds, StatisticsAccumulator
 from delta_core.schema.arrow import from_arrow
 from delta_core.table_features.stats_leaves import stats_leaves
+from tests.support.statistics import collect_statistics
 
 SCHEMA = pa.schema(
     [

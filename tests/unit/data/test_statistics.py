@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from delta_core.data.statistics_collector import (
     StatisticsAccumulator,
-    collect_statistics,
     statistics_from_footer,
     truncate_maximum,
     truncate_minimum,
 )
 from delta_core.schema.arrow import from_arrow
 from delta_core.table_features.stats_leaves import parse_column_list, stats_leaves
+from tests.support.statistics import collect_statistics
 
 
 @dataclass

@@ -15,13 +15,13 @@ from delta_core.actions.json_codec import decode_commit, encode_commit
 from delta_core.deletion_vectors.file_update import (
     count_records,
     physical_records,
-    remove_empty_file,
+    removed,
     update_deletion_vector,
     wide_statistics,
 )
-from delta_core.deletion_vectors.writer import inline_descriptor
 from delta_core.errors import InvalidTableError, MissingDataFileError, PathEscapeError
 from delta_core.storage.local import LocalLogStore
+from tests.support.stored_deletion_vectors import inline_descriptor
 
 STATS = '{"numRecords":10,"minValues":{"d":0.10000000000000000055511151231257827},"nullCount":{"d":0}}'
 FILE = AddFile(
@@ -69,9 +69,9 @@ def test_the_remove_names_the_old_vector() -> None:
     assert twice.remove.deletion_vector == once.deletion_vector
     assert twice.add is not None
     assert twice.add.stats == once.stats
-    gone = remove_empty_file(once, deletion_timestamp_ms=8)
-    assert gone.add is None
-    assert gone.remove == dataclasses.replace(twice.remove, deletion_timestamp_ms=8)
+    assert removed(once, deletion_timestamp_ms=8) == dataclasses.replace(
+        twice.remove, deletion_timestamp_ms=8
+    )
 
 
 def test_rows_that_only_move() -> None:

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.deletion_vectors.union import read_union, unite
+from delta_core.deletion_vectors.union import unite
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.errors import ConfigurationError, InvalidTableError
 from delta_core.storage.local import LocalLogStore
+from tests.support.stored_deletion_vectors import read_union
 
 ROWS = st.sets(st.integers(0, 299), max_size=300)
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.clock import ManualClock
 from delta_core.errors import ConfigurationError
 from delta_core.execution.engine import INLINE_LIMIT_BYTES, choose_engine
-from delta_core.execution.limits import RateLimiter, available_cpus, available_memory_bytes, workers_for
+from delta_core.execution.limits import available_cpus, available_memory_bytes, workers_for
 from delta_core.execution.resources import resource_usage
 
 
@@ -75,28 +74,6 @@ def test_workers_fit_tasks_processors_and_memory(
     tasks: int, task_memory: int, memory: int, cpus: int, expected: int
 ) -> None:
     assert workers_for(tasks=tasks, task_memory_bytes=task_memory, memory_bytes=memory, cpus=cpus) == expected
-
-
-def test_a_rate_limiter_spaces_calls() -> None:
-    clock = ManualClock()
-    limiter = RateLimiter(8, clock=clock)
-    for _ in range(9):
-        limiter.acquire()
-    assert clock.now_ms() == 1000
-
-
-def test_a_rate_limiter_saves_nothing_up() -> None:
-    clock = ManualClock()
-    limiter = RateLimiter(8, clock=clock)
-    clock.advance(60)
-    limiter.acquire()
-    limiter.acquire()
-    assert clock.now_ms() == 60_125
-
-
-def test_a_rate_of_zero_is_refused() -> None:
-    with pytest.raises(ConfigurationError):
-        RateLimiter(0)
 
 
 def test_usage_only_grows() -> None:

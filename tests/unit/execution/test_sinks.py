@@ -9,13 +9,12 @@ import pytest
 from delta_core.clock import ManualClock
 from delta_core.execution.progress import SILENT, NullProgress, ProgressEvent, ProgressReporter
 from delta_core.execution.sinks import (
-    CallbackSink,
-    CollectingSink,
     JsonLinesSink,
     TeeSink,
     event_from_json,
     event_to_json,
 )
+from tests.support.sinks import CallbackSink, CollectingSink
 
 
 def an_event(**changes: object) -> ProgressEvent:

@@ -18,7 +18,6 @@ from delta_core.errors import (
 )
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.progress import EVENT_NAMES
-from delta_core.execution.sinks import CallbackSink, CollectingSink
 from delta_core.jobs.builtin import default_registry
 from delta_core.jobs.codec import result_from_json, result_to_json
 from delta_core.jobs.context import JobContext
@@ -30,6 +29,7 @@ from delta_core.jobs.timestamps import parse_timestamp_ms
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.local import LocalLogStore
+from tests.support.sinks import CallbackSink, CollectingSink
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ from delta_core.errors import (
 )
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.progress import ProgressReporter
-from delta_core.execution.sinks import CollectingSink
 from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction import CompactionPlan, plan_compaction
 from delta_core.maintenance.compaction.task import rewrite_bin
@@ -34,6 +33,7 @@ from delta_core.run import Run
 from delta_core.snapshot.history import history
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.transaction import Transaction
+from tests.support.sinks import CollectingSink
 
 MakeTable = Callable[..., Path]
 

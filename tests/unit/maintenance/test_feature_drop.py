@@ -17,7 +17,7 @@ from delta_core.errors import (
 )
 from delta_core.scan.change_data import ChangeDataScan
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION
-from delta_core.table_features.upgrade import protocol_problems, supported_features
+from delta_core.table_features.upgrade import supported_features
 from tests.support.dropped_tables import (
     BASE,
     PROTECTED,
@@ -31,6 +31,7 @@ from tests.support.dropped_tables import (
 )
 from tests.support.log_builder import LogBuilder, metadata, protocol
 from tests.support.preserved_tables import TABLES, build
+from tests.support.protocols import protocol_problems
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from delta_core.clock import ManualClock
 from delta_core.deletion_vectors import z85
 from delta_core.deletion_vectors.file_update import update_deletion_vector
 from delta_core.deletion_vectors.reader import deletion_vector_path, read_deletion_vector
-from delta_core.deletion_vectors.writer import inline_descriptor, write_deletion_vectors
+from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.errors import MaintenanceError
 from delta_core.leases.pins import pin_version
 from delta_core.maintenance.vacuum import VacuumPlan, apply_vacuum, plan_vacuum
@@ -26,6 +26,7 @@ from delta_core.storage.local import LocalLogStore
 from delta_core.table_features.table_properties import TableProperties
 from tests.support.hostile_paths import AuditedStore, hostile_paths
 from tests.support.log_builder import DAY_MS, NOW_MS, LogBuilder, add, metadata, protocol, remove
+from tests.support.stored_deletion_vectors import inline_descriptor
 
 LONG_AGO_MS = NOW_MS - 400 * DAY_MS
 LISTED = protocol(

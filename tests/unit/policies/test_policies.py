@@ -9,7 +9,6 @@ from delta_core.errors import ConfigurationError
 from delta_core.maintenance.observe import MaintenanceRules, TableHealth
 from delta_core.policies.load import load_policies, parse_policies
 from delta_core.policies.resolve import resolve, resolve_all
-from delta_core.policies.score import rank, score
 
 STRING = """
 defaults:
@@ -129,14 +128,3 @@ def facts(**changes: Any) -> TableHealth:
     fields: dict[str, Any] = dict.fromkeys(TableHealth.__dataclass_fields__, 0)
     fields |= {"uri": "u", "table_id": "i", "checkpoint_version": None, "checkpoint_interval": 10}
     return TableHealth(**{**fields, "last_optimize_ms": None, "last_vacuum_ms": None, **changes})
-
-
-def test_the_most_urgent_table_comes_first() -> None:
-    weather, flights = resolve(policies(), "weather"), resolve(policies(), "raw_flights")
-    busy = score(weather, facts(compactable_files=8, num_files=8))
-    idle = score(flights, facts(compactable_files=8, num_files=8))
-    tail = score(flights, facts(log_tail_commits=30))
-    assert (busy.due, busy.urgency) == (("optimize",), 2.0)
-    assert (idle.due, idle.urgency) == ((), 0.0), "compaction is switched off by a pattern"
-    assert [item.urgency for item in rank([idle, busy, tail])] == [3.0, 2.0, 0.0]
-    assert busy.to_json()["decisions"][0]["due"] is True

@@ -10,11 +10,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from delta_core.data.statistics_collector import collect_statistics
 from delta_core.errors import CorruptLogError
 from delta_core.expressions.parse import parse_predicate
 from delta_core.scan.data_skipping import files_may_match
 from delta_core.schema.arrow import from_arrow
+from tests.support.statistics import collect_statistics
 
 SCHEMA = pa.schema(
     [

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.data.statistics_collector import collect_statistics, statistics_from_footer
+from delta_core.data.statistics_collector import statistics_from_footer
 from delta_core.expressions.ast import (
     Column,
     Comparison,
@@ -30,6 +30,7 @@ from delta_core.expressions.typing import resolve_predicate
 from delta_core.scan.data_skipping import files_may_match
 from delta_core.schema.arrow import from_arrow, type_from_arrow
 from delta_core.schema.partition_values import serialize
+from tests.support.statistics import collect_statistics
 from tests.unit.expressions.predicates import PREDICATES, SCHEMA, VALUES, rows, table_of
 
 DELTA_SCHEMA = from_arrow(SCHEMA)

@@ -11,7 +11,6 @@ from delta_core.errors import SchemaError, SchemaEvolutionError
 from delta_core.schema.column_changes import (
     After,
     First,
-    add_column,
     add_columns,
     drop_columns,
     drop_not_null,
@@ -91,7 +90,7 @@ NEW = StructField(name="new", data_type=INNER, metadata={"comment": "n"})
 )
 @pytest.mark.parametrize("columns", [PLAIN, MAPPED])
 def test_columns_are_added_anywhere(columns, parent, position, at):
-    grown = add_column(columns, NEW, parent=parent, position=position)
+    grown = add_columns(columns, [NEW], parent=parent, position=position)
     struct = field_at(grown.schema, (*parent, "new"))
     assert struct is not None
     found = [f for _, f in walk_fields(grown.schema) if f.name == "new"]
@@ -123,7 +122,7 @@ def test_columns_are_added_anywhere(columns, parent, position, at):
 )
 def test_columns_that_cannot_be_added(column, parent, problem):
     with pytest.raises(SchemaEvolutionError, match=problem):
-        add_column(PLAIN, column, parent=parent)
+        add_columns(PLAIN, [column], parent=parent)
 
 
 @pytest.mark.parametrize(
@@ -140,10 +139,10 @@ def test_columns_that_no_file_can_hold_are_not_added(data_type):
     """Nobody could write a row of the table afterwards, and some engines could not read one."""
     column = StructField(name="e", data_type=data_type)
     with pytest.raises(SchemaError, match="cannot be written"):
-        add_column(PLAIN, column)
+        add_columns(PLAIN, [column])
     # A table that is so already may get other columns.
     hopeless = replace(PLAIN, schema=StructType((*SCHEMA.fields, column)))
-    assert add_column(hopeless, NEW).schema.names[-1] == "new"
+    assert add_columns(hopeless, [NEW]).schema.names[-1] == "new"
 
 
 def test_nothing_but_void_is_not_left():
@@ -155,18 +154,18 @@ def test_nothing_but_void_is_not_left():
 
 def test_added_names():
     with pytest.raises(SchemaEvolutionError, match="placed after nope"):
-        add_column(PLAIN, NEW, position=After("nope"))
+        add_columns(PLAIN, [NEW], position=After("nope"))
     with pytest.raises(SchemaError, match="not allowed"):
-        add_column(PLAIN, replace(NEW, name="a b"))
-    assert add_column(MAPPED, replace(NEW, name="a b")).schema.find("a b") is not None
+        add_columns(PLAIN, [replace(NEW, name="a b")])
+    assert add_columns(MAPPED, [replace(NEW, name="a b")]).schema.find("a b") is not None
 
 
 @pytest.mark.parametrize("name", ["_change_type", "_Commit_Version", "_commit_timestamp"])
 def test_names_of_the_change_data_feed(name):
     fed = replace(MAPPED, configuration={**MAPPED.configuration, "delta.enableChangeDataFeed": "true"})
-    add_column(MAPPED, replace(NEW, name=name))
+    add_columns(MAPPED, [replace(NEW, name=name)])
     for change in (
-        lambda: add_column(fed, replace(NEW, name=name)),
+        lambda: add_columns(fed, [replace(NEW, name=name)]),
         lambda: rename_column(fed, ["a"], name, uses=()),
     ):
         with pytest.raises(SchemaEvolutionError, match="change data feed"):
@@ -177,14 +176,14 @@ def test_names_of_row_tracking():
     key = "delta.rowTracking.materializedRowIdColumnName"
     tracked = replace(PLAIN, configuration={key: "_row-id-1"})
     with pytest.raises(SchemaEvolutionError, match="row tracking"):
-        add_column(tracked, replace(NEW, name="_row-id-1"))
+        add_columns(tracked, [replace(NEW, name="_row-id-1")])
 
 
 def test_a_mapping_from_elsewhere_is_not_kept():
     foreign = replace(MAPPED.schema.fields[1], name="b")
-    grown = add_column(MAPPED, foreign)
+    grown = add_columns(MAPPED, [foreign])
     assert grown.schema.fields[-1].metadata[ID_KEY] == int(MAPPED.configuration[MAX_ID_KEY]) + 1
-    assert "delta.columnMapping.id" not in add_column(PLAIN, foreign).schema.fields[-1].metadata
+    assert "delta.columnMapping.id" not in add_columns(PLAIN, [foreign]).schema.fields[-1].metadata
 
 
 @pytest.mark.parametrize(
@@ -352,7 +351,7 @@ def test_several_columns_are_added_as_one_after_the_other(columns, position):
     at_once = add_columns(columns, several, position=position, new_name=lambda: f"col-{next(names)}")
     names, one_by_one, place = count(), columns, position
     for field in several:
-        one_by_one = add_column(one_by_one, field, position=place, new_name=lambda: f"col-{next(names)}")
+        one_by_one = add_columns(one_by_one, [field], position=place, new_name=lambda: f"col-{next(names)}")
         place = None if position is None else After(field.name)
     assert at_once == one_by_one
 

@@ -6,8 +6,6 @@ import pytest
 from delta_core.errors import SchemaError, SchemaEvolutionError
 from delta_core.schema.arrow import from_arrow
 from delta_core.schema.evolution import (
-    add_columns,
-    drop_not_null,
     merge_schemas,
     require_writable_void,
     validate_schema,
@@ -75,32 +73,6 @@ def test_merge_is_idempotent():
 def test_merge_refuses_type_changes(field, path):
     with pytest.raises(SchemaEvolutionError, match=f"Column {path} has type"):
         merge_schemas(TABLE, schema(field))
-
-
-def test_add_and_drop_not_null():
-    grown = add_columns(TABLE, [StructField(name="z", data_type=STRING)])
-    assert grown.names == ("a", "s", "l", "v", "z")
-    with pytest.raises(SchemaEvolutionError, match="exists"):
-        add_columns(TABLE, [StructField(name="A", data_type=STRING)])
-    with pytest.raises(SchemaEvolutionError, match="NOT NULL"):
-        add_columns(TABLE, [StructField(name="z", data_type=STRING, nullable=False)])
-    assert drop_not_null(TABLE, ["A"]).fields[0].nullable
-    with pytest.raises(SchemaEvolutionError, match="does not exist"):
-        drop_not_null(TABLE, ["s", "nope"])
-    with pytest.raises(SchemaEvolutionError, match=r"a has type long, which is not a struct"):
-        drop_not_null(TABLE, ["a", "x"])
-
-
-def test_drop_not_null_inside_a_struct():
-    table = schema(
-        pa.field(
-            "s", pa.struct([pa.field("x", pa.int8(), nullable=False), pa.field("y", pa.int8(), False)]), False
-        )
-    )
-    loosened = drop_not_null(table, ["S", "x"])
-    assert loosened == schema(
-        pa.field("s", pa.struct([pa.field("x", pa.int8()), pa.field("y", pa.int8(), False)]), False)
-    )
 
 
 @pytest.mark.parametrize("name", ["a b", "a,b", "a;b", "a{", "a}", "a(", "a)", "a\n", "a\t", "a=b", ""])

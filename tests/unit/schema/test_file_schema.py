@@ -8,7 +8,7 @@ import pytest
 
 from delta_core.errors import InvalidTableError, SchemaError
 from delta_core.schema.column_mapping import ColumnMapping, ColumnMappingMode
-from delta_core.schema.file_schema import file_fields, file_schema, physical_schema
+from delta_core.schema.file_schema import file_fields, file_schema
 from delta_core.schema.types import (
     BINARY,
     INTEGER,
@@ -152,11 +152,6 @@ def test_variants_are_two_required_byte_strings():
     schema = StructType((StructField(name="v", data_type=VARIANT),))
     kind = file_schema(schema).field("v").type
     assert {(f.name, f.nullable) for f in kind.fields} == {("metadata", False), ("value", False)}
-
-
-def test_physical_schema_renames_every_level():
-    assert physical_schema(ICEBERG, NAME).fields[2].data_type.value_type.names == ("col-ddd",)
-    assert physical_schema(ICEBERG) is ICEBERG
 
 
 @pytest.mark.parametrize(

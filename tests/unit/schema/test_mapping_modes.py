@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from delta_core.errors import InvalidTablePropertyError, SchemaError, SchemaEvolutionError
-from delta_core.schema.column_mapping import MODE_KEY, NAME_KEY, ColumnMappingMode
+from delta_core.schema.column_mapping import NAME_KEY, ColumnMappingMode
 from delta_core.schema.mapping_assignment import assign_existing, assign_new
-from delta_core.schema.mapping_check import MAX_ID_KEY
-from delta_core.schema.mapping_modes import change_mode, parse_mode, remove_mapping, require_mode_kept
+from delta_core.schema.mapping_modes import change_mode, parse_mode, remove_mapping
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import LONG, StructField, StructType
 
@@ -57,19 +56,6 @@ def test_refused_changes(before, after, cause):
     with pytest.raises(InvalidTablePropertyError, match=f"from {before} to {after}") as caught:
         change_mode(in_mode(before), after)
     assert caught.match(cause)
-
-
-def test_the_properties_are_not_set_by_themselves():
-    columns = in_mode(NAME)
-    require_mode_kept(columns, replace(columns, configuration={**columns.configuration, "other": "1"}))
-    require_mode_kept(PLAIN, replace(PLAIN, configuration={MODE_KEY: "NONE"}))
-    with pytest.raises(InvalidTablePropertyError, match="cannot be set alone"):
-        require_mode_kept(PLAIN, replace(PLAIN, configuration={MODE_KEY: "name"}))
-    with pytest.raises(InvalidTablePropertyError, match="from name to id"):
-        require_mode_kept(columns, replace(columns, configuration={**columns.configuration, MODE_KEY: "id"}))
-    for changed in ({**columns.configuration, MAX_ID_KEY: "1"}, {MODE_KEY: "name"}):
-        with pytest.raises(InvalidTablePropertyError, match="maxColumnId cannot be set"):
-            require_mode_kept(columns, replace(columns, configuration=changed))
 
 
 @pytest.mark.parametrize("mode", [NAME, ID])

@@ -76,14 +76,6 @@ def test_values(kind, text, value):
     assert found.type == type_to_arrow(type_from_name(kind))
 
 
-@pytest.mark.parametrize(
-    ("text", "constant"),
-    [("5", True), ("'now()'", True), ("now()", False), ("current_date", False), ("year(now())", False)],
-)
-def test_what_is_constant(text, constant):
-    assert default("long", text).is_constant is constant
-
-
 def test_every_write_has_its_own_time():
     moments = [default("timestamp", "now()").value(now_ms=ms).as_py() for ms in (0, 1, NOW_MS)]
     assert moments[0] == dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.errors import ConstraintViolationError, SchemaError, SchemaMismatchError
+from delta_core.errors import ConstraintViolationError, SchemaError
 from delta_core.schema.column_mapping import NAME_KEY
 from delta_core.schema.types import INTEGER, LONG, StructField, StructType
 from delta_core.table_features.identity import (
@@ -20,8 +20,6 @@ from delta_core.table_features.identity import (
     identity_columns,
     identity_of,
     keep_high_water_marks,
-    refuse_assignment,
-    refuse_explicit_values,
     validate_identity,
     with_high_water_marks,
 )
@@ -262,15 +260,3 @@ def test_what_differs_in_marks_alone():
     assert not differ_only_in_high_water_marks(marked(2), marked(2))
     assert not differ_only_in_high_water_marks(marked(2), marked(11, start=6))
     assert not differ_only_in_high_water_marks(marked(2), StructType(marked(11).fields[:1]))
-
-
-def test_explicit_values_and_updates():
-    strict, loose = schema(FIELD), schema(define_identity(PLAIN, allow_explicit_insert=True))
-    refuse_explicit_values(strict, ["v"])
-    refuse_explicit_values(loose, ["id", "v"])
-    refuse_assignment(strict, ["v"])
-    with pytest.raises(SchemaMismatchError, match="values for the identity column id"):
-        refuse_explicit_values(strict, ["V", "ID"])
-    for table in (strict, loose):
-        with pytest.raises(SchemaMismatchError, match="cannot be updated"):
-            refuse_assignment(table, ["Id"])

@@ -14,13 +14,9 @@ from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.internal_properties import CHECKPOINT_PROTECTION, INTERNAL_PROPERTIES
 from delta_core.table_features.removal import plan_removal
 from delta_core.table_features.removal_rules import RULES, HistoryRule, TableState
-from delta_core.table_features.upgrade import (
-    new_protocol,
-    protocol_problems,
-    supported_features,
-    with_features,
-)
+from delta_core.table_features.upgrade import new_protocol, supported_features, with_features
 from tests.support.log_builder import NOW_MS, metadata
+from tests.support.protocols import protocol_problems
 
 HOUR_MS = 3_600_000
 
