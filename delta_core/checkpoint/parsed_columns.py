@@ -20,8 +20,8 @@ from delta_core.scan.statistics import has_bounds, stated_statistics
 from delta_core.schema.arrow import type_to_arrow
 from delta_core.schema.partition_values import parse_column
 from delta_core.schema.types import DataType
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_definition import clustering_of
 from delta_core.table_features.feature import writer_features
 from delta_core.table_features.stats_leaves import all_leaves, stats_leaves
 

@@ -67,14 +67,14 @@ class RowPipeline:
             predicate: an additional condition on every row (replaceWhere), resolved against the schema.
         """
         self._plan = plan
-        self._identity = IdentityStep(plan)
+        self._identity = IdentityStep(plan) if plan.identity else None
         self._constraints = ConstraintsStep(plan, predicate=predicate)
         self._arrow = to_arrow(plan.schema)
         changing: list[Step] = [GeneratedStep(plan)] if plan.generated else []
         filling: list[Step] = []
         if plan.defaults:
             filling.append(DefaultsStep(plan, now_us=now_us))
-        if plan.identity:
+        if self._identity is not None:
             filling.append(self._identity)
         self._new_row_steps: tuple[Step, ...] = (AlignStep(plan), *filling, *changing, self._constraints)
         self._updated_row_steps: tuple[Step, ...] = (*changing, self._constraints)
@@ -86,8 +86,8 @@ class RowPipeline:
 
     @property
     def high_water_marks(self) -> Mapping[str, int]:
-        """The high-water marks of identity columns after all rows until now; see `WrittenRows`."""
-        return self._identity.high_water_marks
+        """The new identity marks after the rows so far; see `WrittenRows`."""
+        return {} if self._identity is None else self._identity.high_water_marks
 
     def new_rows(self, columns: Columns) -> Columns:
         """Convert a caller's rows to rows of the table.

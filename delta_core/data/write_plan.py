@@ -17,8 +17,8 @@ from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping, ColumnMapp
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
 from delta_core.schema.variant_structs import has_variants
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_definition import clustering_of
 from delta_core.table_features.defaults import ColumnDefault, column_defaults
 from delta_core.table_features.feature import writer_features
 from delta_core.table_features.generation import GenerationExpression, generation_expressions

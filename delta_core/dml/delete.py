@@ -13,9 +13,15 @@ from dataclasses import dataclass
 
 from delta_core.dml.change_files import Change, ChangeFileWriter, records_changes
 from delta_core.dml.commit_files import resolve_predicate
-from delta_core.dml.file_groups import WrittenGroup, write_groups
 from delta_core.dml.find_rows import FileMatch, FoundRows
-from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult, uses_deletion_vectors
+from delta_core.dml.row_statement import (
+    ChangedFiles,
+    RowStatement,
+    RowStatementResult,
+    WrittenGroup,
+    uses_deletion_vectors,
+    write_groups,
+)
 from delta_core.expressions.ast import Expression
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot

@@ -31,8 +31,8 @@ from delta_core.schema.mapping_modes import parse_mode
 from delta_core.schema.table_columns import TableColumns
 from delta_core.schema.types import StructField, StructType
 from delta_core.schema.variant_structs import match_variants
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_definition import clustering_of
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.change_data import refuse_change_columns
 from delta_core.table_features.clustering_domain import ClusteringColumns, require_statistics

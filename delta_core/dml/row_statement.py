@@ -1,13 +1,16 @@
 """The common part of DELETE and UPDATE: find rows, change files, commit once, return metrics.
 
 When the table enables deletion vectors (`delta.enableDeletionVectors`), a file that loses some of its rows
-stays and gets a deletion vector (PROTOCOL.md, "Deletion Vectors"). Otherwise its remaining rows are copied to
-new files with their row ids.
+stays and gets a deletion vector (PROTOCOL.md, "Deletion Vectors"). Otherwise its other rows are copied to new
+files with their row ids: in parallel groups of consecutive files, where one core decodes while another
+encodes. The new files are in the order of the rows, and each group adds at most one small file.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -17,7 +20,7 @@ from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan, write_plan_of
 from delta_core.deletion_vectors.file_update import removed, update_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
-from delta_core.dml.find_rows import FoundRows, find_rows
+from delta_core.dml.find_rows import FileMatch, FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import InvalidTableError
@@ -25,6 +28,7 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.log_store import LogStore
 from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.table_properties import parse_bool
 from delta_core.transaction.commit_result import AlreadyApplied, Committed
@@ -32,6 +36,8 @@ from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.owned_files import OwnedFiles
 
 _DELETION_VECTORS_FEATURE = "deletionVectors"
+_GROUP_BYTES = 16 << 20
+_MOST_GROUPS = 4
 _DELETION_VECTORS_PROPERTY = "delta.enableDeletionVectors"
 
 
@@ -335,6 +341,58 @@ def uses_deletion_vectors(snapshot: Snapshot) -> bool:
         return False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenGroup:
+    """The files that were written for a group of files.
+
+    Attributes:
+        written: data files.
+        changes: change data files.
+        changed_rows: the number of rows that the statement changed; 0 when it does not count them.
+    """
+
+    written: tuple[AddFile, ...] = ()
+    changes: tuple[AddCdcFile, ...] = ()
+    changed_rows: int = 0
+
+
+def write_groups(
+    store: LogStore,
+    matches: Sequence[FileMatch],
+    write: Callable[[Sequence[FileMatch]], WrittenGroup],
+    *,
+    cores: int | None = None,
+) -> WrittenGroup:
+    """Rewrite all files: in this thread when they are few or small, else in one thread for each group.
+
+    Memory: that of `write`, once for each of at most four groups.
+
+    Args:
+        store: the table's store. The files of the other groups are deleted there when one group fails.
+        matches: the files.
+        write: rewrites a group of files in any thread. It must leave no file when it fails.
+        cores: the maximum number of groups; the number of this machine's cores when None.
+
+    Raises:
+        The error of `write` in the first group that failed. No file of any group is left.
+    """
+    groups = _groups(matches, min(_MOST_GROUPS, cores or os.cpu_count() or 1))
+    if len(groups) < 2:
+        return write(matches)
+    with ThreadPoolExecutor(len(groups), "deltaward-rewrite") as pool:
+        running = [pool.submit(write, group) for group in groups]
+    failed = next((error for future in running if (error := future.exception()) is not None), None)
+    if failed is not None:
+        _delete_written(store, running)
+        raise failed
+    parts = [future.result() for future in running]
+    return WrittenGroup(
+        written=tuple(add for part in parts for add in part.written),
+        changes=tuple(file for part in parts for file in part.changes),
+        changed_rows=sum(part.changed_rows for part in parts),
+    )
+
+
 def _sum(counts: Sequence[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
@@ -346,3 +404,27 @@ def _total(started: float) -> dict[str, int]:
 
 def _ms(seconds: float) -> int:
     return int(seconds * 1000)
+
+
+def _groups(matches: Sequence[FileMatch], most: int) -> list[Sequence[FileMatch]]:
+    """Groups of about equal size in bytes, each large enough to be worth a thread."""
+    total = sum(match.file.size_bytes for match in matches)
+    count = min(most, len(matches), total // _GROUP_BYTES)
+    if count < 2:
+        return [matches]
+    groups: list[list[FileMatch]] = [[]]
+    taken = 0
+    for match in matches:
+        if groups[-1] and len(groups) < count and taken * count >= total * len(groups):
+            groups.append([])
+        groups[-1].append(match)
+        taken += match.file.size_bytes
+    return list(groups)
+
+
+def _delete_written(store: LogStore, ended: Sequence[Future[WrittenGroup]]) -> None:
+    """Delete the files of the other groups. No commit was attempted that could refer to them."""
+    for future in ended:
+        if future.exception() is None:
+            part = future.result()
+            OwnedFiles(store=store).with_data(part.written).with_changes(part.changes).delete()

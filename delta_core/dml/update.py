@@ -18,10 +18,15 @@ from delta_core.data.row_pipeline import RowPipeline
 from delta_core.dml.assignments import Assignments, Updates
 from delta_core.dml.change_files import Change, ChangeFileWriter, records_changes
 from delta_core.dml.commit_files import resolve_predicate
-from delta_core.dml.file_groups import WrittenGroup, write_groups
 from delta_core.dml.find_rows import FileMatch, FoundRows
 from delta_core.dml.matched_rows import Mask, MatchedRows, rows_where, with_rows
-from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult
+from delta_core.dml.row_statement import (
+    ChangedFiles,
+    RowStatement,
+    RowStatementResult,
+    WrittenGroup,
+    write_groups,
+)
 from delta_core.expressions.ast import Expression
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot

@@ -15,7 +15,7 @@ from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.file_writer import Compression
 from delta_core.data.row_files import FileOptions
-from delta_core.data.row_pipeline import WrittenRows, write_rows
+from delta_core.data.row_pipeline import write_rows
 from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.dml.partition_overwrite import require_partitioned
@@ -248,9 +248,31 @@ class _Write:
                 change = self._planned(snapshot)
             if self.replaces_partitions:
                 require_partitioned(change.partition_columns)
-            written = self._written(change)
+            written = write_rows(
+                self.store,
+                change.plan,
+                self.rows,
+                predicate=resolve_predicate(self.predicate, change.schema),
+                options=self.options,
+                clock=self.run.clock,
+            )
             try:
-                return self._committed(snapshot, verified_at_ms, change, written, attempts.next_run())
+                return commit_new_files(
+                    snapshot,
+                    self.store,
+                    writer_kind=WriterKind.ARROW_ROWS,
+                    mode=_commit_mode(
+                        self.mode, self.predicate, replaces_partitions=self.replaces_partitions
+                    ),
+                    adds=written.adds,
+                    schema=from_arrow(self.rows.schema),
+                    predicate=self.predicate,
+                    definition=self.definition,
+                    target_file_size_bytes=self.options.target_file_size_bytes,
+                    verified_at_ms=verified_at_ms,
+                    change=change.with_high_water_marks_of(written.high_water_marks),
+                    run=attempts.next_run(),
+                )
             except MetadataChangedError as error:
                 if snapshot is None or not isinstance(self.rows, pa.Table):
                     raise
@@ -273,39 +295,6 @@ class _Write:
             data_schema=from_arrow(self.rows.schema),
             definition=self.definition,
             now_ms=self.run.now_ms(),
-        )
-
-    def _written(self, change: MetadataUpdate) -> WrittenRows:
-        return write_rows(
-            self.store,
-            change.plan,
-            self.rows,
-            predicate=resolve_predicate(self.predicate, change.schema),
-            options=self.options,
-            clock=self.run.clock,
-        )
-
-    def _committed(
-        self,
-        snapshot: Snapshot | None,
-        verified_at_ms: int,
-        change: MetadataUpdate,
-        written: WrittenRows,
-        run: Run,
-    ) -> Committed:
-        return commit_new_files(
-            snapshot,
-            self.store,
-            writer_kind=WriterKind.ARROW_ROWS,
-            mode=_commit_mode(self.mode, self.predicate, replaces_partitions=self.replaces_partitions),
-            adds=written.adds,
-            schema=from_arrow(self.rows.schema),
-            predicate=self.predicate,
-            definition=self.definition,
-            target_file_size_bytes=self.options.target_file_size_bytes,
-            verified_at_ms=verified_at_ms,
-            change=change.with_high_water_marks_of(written.high_water_marks),
-            run=run,
         )
 
 

@@ -43,6 +43,8 @@ from delta_core.schema.types import (
 
 BATCH_ROWS = 16_384
 """The number of strings parsed at a time; more would not fit into the processor's cache."""
+_MANY = 1024
+"""From this number of strings on, proving that all have one form takes less time than it saves."""
 _BATCH_BYTES = 256 << 20
 _BLOCK_BYTES = 4 << 20
 _MAX_EXPONENT = 400
@@ -225,9 +227,11 @@ def _read_joined(
     if breaks != len(strings) - 1:
         return None
     schema = _json_schema(leaves, counts)
-    uniform = read_uniform(joined, len(strings), strings[0].as_py(), _as_fields(schema), may_lack=may_lack)
-    if uniform is not None:
-        return uniform
+    if len(strings) >= _MANY:
+        first = strings[0].as_py()
+        uniform = read_uniform(joined, len(strings), first, _as_fields(schema), may_lack=may_lack)
+        if uniform is not None:
+            return uniform
     longest = int(pc.max(pc.binary_length(strings)).as_py())
     try:
         table = arrow_json.read_json(

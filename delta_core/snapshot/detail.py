@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_definition import clustering_of
 
 
 def table_detail(snapshot: Snapshot) -> dict[str, Any]:

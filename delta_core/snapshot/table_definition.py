@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from delta_core.actions import Metadata, Protocol
 from delta_core.errors import CorruptLogError, InvalidTableError, SchemaError
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.json import schema_from_json
 from delta_core.schema.types import ArrayType, DataType, MapType, StructType
+from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumns
 from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.support import require_write_support
 from delta_core.table_features.table_properties import TableProperties
+from delta_core.table_features.upgrade import supported_features
+
+if TYPE_CHECKING:
+    from delta_core.snapshot.snapshot import Snapshot
 
 
 class TableDefinition:
@@ -112,6 +118,20 @@ def table_schema(metadata: Metadata, *, where: str) -> StructType:
     except InvalidTableError as error:
         raise InvalidTableError(_located(error, where), cause=error.cause, fix=error.fix) from error
     return schema
+
+
+def clustering_of(snapshot: Snapshot) -> ClusteringColumns | None:
+    """The clustering columns of a table; None if the protocol or the domain metadata does not define them.
+
+    Does not load the live files.
+
+    Raises:
+        InvalidTableError: the domain metadata is invalid.
+    """
+    if "clustering" not in supported_features(snapshot.protocol):
+        return None
+    domain = snapshot.domain(DOMAIN)
+    return None if domain is None else ClusteringColumns.of_domains({DOMAIN: domain})
 
 
 def _located(error: InvalidTableError | SchemaError, where: str) -> str:

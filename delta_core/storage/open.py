@@ -82,7 +82,8 @@ def open_store(
             cause=f"The supported URIs are plain local paths and the schemes {supported}.",
             fix="Pass a supported URI, or install the package with the store.",
         )
-    return with_shared_cache(opener(string, option_strings(storage_options), clock))
+    store = opener(string, option_strings(storage_options), clock)
+    return with_shared_cache(store) if store.remote else store
 
 
 def options_for(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> Mapping[str, str]:

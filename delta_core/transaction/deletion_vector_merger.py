@@ -31,14 +31,15 @@ from delta_core.actions import (
 )
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.deletion_vectors.file_update import (
+    DeletionVectorUnion,
     count_records,
     physical_records,
     removed,
+    unite,
     update_deletion_vector,
 )
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
-from delta_core.deletion_vectors.union import DeletionVectorUnion, unite
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.errors import DeltaError
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess

@@ -11,9 +11,14 @@ from dataclasses import replace
 from random import Random
 
 from delta_core.actions import AddFile, RemoveFile
-from delta_core.deletion_vectors.file_update import physical_records, removed, update_deletion_vector
+from delta_core.deletion_vectors.file_update import (
+    DeletionVectorUnion,
+    physical_records,
+    removed,
+    unite,
+    update_deletion_vector,
+)
 from delta_core.deletion_vectors.reader import read_deletion_vector
-from delta_core.deletion_vectors.union import DeletionVectorUnion, unite
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_result import CommitResult, Committed

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from delta_core.deletion_vectors.union import unite
+from delta_core.deletion_vectors.file_update import unite
 from delta_core.transaction import conflict_checker, deletion_vector_merger
 from delta_core.transaction.conflict_resolver import Resolution
 from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger

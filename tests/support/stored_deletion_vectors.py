@@ -8,8 +8,8 @@ import numpy.typing as npt
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.deletion_vectors import z85
 from delta_core.deletion_vectors.encode import row_positions, serialize_deletion_vector
+from delta_core.deletion_vectors.file_update import DeletionVectorUnion, unite
 from delta_core.deletion_vectors.reader import read_deletion_vector
-from delta_core.deletion_vectors.union import DeletionVectorUnion, unite
 from delta_core.storage import LogStore
 
 

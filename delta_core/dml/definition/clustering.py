@@ -9,8 +9,8 @@ from delta_core.dml.definition.change import commit_change
 from delta_core.dml.definition.statistics_check import require_file_statistics
 from delta_core.errors import InvalidTableError
 from delta_core.run import DEFAULT_RUN, Run
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_definition import clustering_of
 from delta_core.table_features.clustering_domain import DOMAIN, ClusteringColumns, require_statistics
 from delta_core.table_features.enablement import ProtocolRequest
 from delta_core.transaction.commit_result import Committed

@@ -17,8 +17,8 @@ from delta_core.schema.json import schema_from_json
 from delta_core.schema.mapping_assignment import assign_nested_ids
 from delta_core.schema.mapping_modes import change_mode, parse_mode
 from delta_core.schema.table_columns import TableColumns
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_definition import clustering_of
 from delta_core.table_features.automatic_properties import automatic_properties
 from delta_core.table_features.clustering_domain import require_statistics
 from delta_core.table_features.enablement import (

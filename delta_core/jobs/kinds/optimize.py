@@ -19,8 +19,8 @@ from delta_core.maintenance.clustering import (
     plan_z_order,
 )
 from delta_core.maintenance.compaction import CompactionPlan, plan_compaction
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_definition import clustering_of
 from delta_core.storage.data_access import DataAccess
 
 _Plan = CompactionPlan | ZOrderPlan | ClusteringPlan

@@ -9,8 +9,8 @@ from typing import Final
 from delta_core.errors import ConfigurationError
 from delta_core.maintenance.clustering.curve import MAX_COLUMNS
 from delta_core.schema.types import VARIANT, VOID, ArrayType, DataType, MapType, StructField, StructType
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_definition import clustering_of
 from delta_core.table_features.clustering_domain import DOMAIN
 from delta_core.table_features.stats_leaves import stats_leaves
 

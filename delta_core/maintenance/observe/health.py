@@ -17,8 +17,8 @@ from delta_core.maintenance.clustering.cluster_plan import column_names, unclust
 from delta_core.maintenance.clustering.columns import clustering_columns, cube_of
 from delta_core.maintenance.observe.operations import last_times_ms
 from delta_core.maintenance.rewriting.reach import reachable
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_definition import clustering_of
 from delta_core.storage.data_access import DataAccess
 
 _HISTORY_LIMIT = 200

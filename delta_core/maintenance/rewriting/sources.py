@@ -23,7 +23,7 @@ from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.layout import FileLayout
 from delta_core.maintenance.rewriting.reading import ReadOptions, readable
-from delta_core.scan.row_selection import selected_rows
+from delta_core.scan.record_batches import selected_rows
 from delta_core.scan.row_tracking import (
     ROW_COMMIT_VERSION,
     ROW_ID,

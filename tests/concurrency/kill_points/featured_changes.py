@@ -10,8 +10,8 @@ from delta_core.maintenance.feature_drop import drop_feature
 from delta_core.run import Run
 from delta_core.schema.column_mapping import ColumnMappingMode
 from delta_core.schema.types import LONG
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.snapshot.table_definition import clustering_of
 from delta_core.storage.open import open_store
 from delta_core.table_features.identity import identity_columns
 from delta_core.table_features.upgrade import supported_features

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.deletion_vectors.union import unite
+from delta_core.deletion_vectors.file_update import unite
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.errors import ConfigurationError, InvalidTableError
 from delta_core.storage.local import LocalLogStore

@@ -20,7 +20,7 @@ from delta_core.errors import (
     SchemaMismatchError,
     UnsupportedTableFeatureError,
 )
-from delta_core.snapshot.clustering import clustering_of
+from delta_core.snapshot.table_definition import clustering_of
 
 SCHEMA = pa.schema(
     [("a", pa.int64()), ("b", pa.string()), ("c", pa.binary()), ("s", pa.struct([("x", pa.int32())]))]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.dml import file_groups
-from delta_core.dml.file_groups import WrittenGroup, write_groups
+from delta_core.dml import row_statement
 from delta_core.dml.find_rows import FileMatch
+from delta_core.dml.row_statement import WrittenGroup, write_groups
 from delta_core.errors import ExpressionError, StorageError
 from delta_core.storage.local import LocalLogStore
 from tests.support.log_builder import add
@@ -87,8 +87,8 @@ def test_when_one_fails_the_files_of_the_others_go(tmp_path: Path) -> None:
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four groups for the smallest files, whatever this machine has."""
-    monkeypatch.setattr(file_groups, "_GROUP_BYTES", 1)
-    monkeypatch.setattr(file_groups.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(row_statement, "_GROUP_BYTES", 1)
+    monkeypatch.setattr(row_statement.os, "cpu_count", lambda: 4)
 
 
 @pytest.mark.usefixtures("small_groups")

@@ -19,7 +19,7 @@ from delta_core.errors import (
     RowTrackingDisabledError,
     SchemaError,
 )
-from delta_core.scan.row_selection import RowPositions, runs_of_row_groups
+from delta_core.scan.record_batches import RowPositions, runs_of_row_groups
 from delta_core.scan.scan import Scan
 from tests.support.deletion_vectors import inline_deletion_vector
 from tests.support.log_builder import LogBuilder, add

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from delta_core.scan.statistics import parse_statistics
+from delta_core.scan.statistics import has_bounds, parse_statistics
 from delta_core.schema.json import type_from_name
 
 LEAVES = {
@@ -199,3 +199,14 @@ def test_a_piece_without_counts_is_told_beside_one_with_them():
     assert not found.counted
     assert found.num_records.to_pylist() == [None, 2]
     assert found.columns[("i",)].null_count.to_pylist() == [None, 2]
+
+
+@pytest.mark.parametrize("number", [1, 1023, 1024, 3000])
+def test_few_and_many_strings_give_the_same(number):
+    text = json.dumps(FULL, separators=(",", ":"))
+    one, many = parse(text), parse(*[text] * number)
+    for path, column in one.columns.items():
+        if has_bounds(LEAVES[path]):
+            assert many.columns[path].minimum.to_pylist() == column.minimum.to_pylist() * number, path
+    nulls = many.columns[("i",)].null_count
+    assert nulls.to_pylist() == [1] * number
