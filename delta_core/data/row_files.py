@@ -24,7 +24,6 @@ from delta_core.data.file_writer import (
     Partition,
     PartitionedWriter,
     choose_compression,
-    data_file_name,
     split_by_partition,
 )
 from delta_core.data.row_batch import MaterializedRowIds, RowBatch
@@ -171,8 +170,6 @@ class RowFileWriter:
         for partition, split in _split(batch, self._plan):
             self._files.write(partition.renamed(self._names), self._physical.apply(split))
 
-
-__all__ = ["Compression", "FileOptions", "data_file_name", "write_data_files", "write_rows_to_files"]
 
 DEFAULT_TARGET_FILE_SIZE_BYTES = 1 << 30
 
