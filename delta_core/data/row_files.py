@@ -31,7 +31,6 @@ from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConfigurationError
 from delta_core.schema.types import StructType
-from delta_core.arguments import whole_bytes, whole_number
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.parquet_format import page_version_of
 from delta_core.table_features.stats_leaves import SkippingProperties

@@ -17,9 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import AddFile
-from delta_core.scan.record_batches import FileReader
 from delta_core.deletion_vectors.file_update import DeletionVectorUnion, physical_records, unite
-from delta_core.deletion_vectors.file_update import physical_records
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.expressions.ast import TRUE, Expression

@@ -34,7 +34,6 @@ from delta_core.dml.write import HANDLE_MAX_AGE_MS, ArrowData, Attempts, TableHa
 from delta_core.errors import ConfigurationError, DeltaError, StorageError
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
-from delta_core.arguments import whole_number
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store

@@ -29,10 +29,7 @@ from delta_core.jobs.job_spec import JobSpec
 from delta_core.leases.lease import Lease, LeaseKeeper, acquire_lease, this_process
 from delta_core.leases.lease_files import LeaseState
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.leases.lease import Lease, LeaseKeeper, acquire_lease, this_process
-from delta_core.leases.lease_files import LeaseState
 from delta_core.table_features.feature import WriterKind
-from delta_core.table_features.writer_kind import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
 from delta_core.transaction.commit_result import AlreadyApplied, Committed, Conflict, raise_for_result
 from delta_core.transaction.isolation import IsolationLevel

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from delta_core.actions import AddFile
 from delta_core.arguments import whole_bytes
-from delta_core.data.compression import Compression
 from delta_core.data.file_writer import Compression
 from delta_core.errors import ConfigurationError
 from delta_core.maintenance.clustering.cluster_plan import ClusteringPlan

@@ -43,7 +43,6 @@ from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader, RowsO
 from delta_core.scan.table_definitions import TableDefinition, definition_after, require_compatible_definition
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
-from delta_core.arguments import whole_number
 from delta_core.snapshot.commit_time import CommitTimes
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot

@@ -24,8 +24,6 @@ from delta_core.expressions.skipping import ColumnStats, StatsColumns, may_match
 from delta_core.expressions.typing import find_column
 from delta_core.parquet.footer import MalformedFooter, check_data_file
 from delta_core.scan.footer_statistics import footer_leaf, footer_positions
-from delta_core.scan.row_groups import matching_row_groups
-from delta_core.scan.row_selection import RowPositions, runs_of_row_groups, selected_rows, slice_of
 from delta_core.scan.row_tracking import FileRowTracking, RowTrackingReader
 from delta_core.scan.statistics import has_bounds
 from delta_core.schema.arrow import field_to_arrow, type_to_arrow

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 from delta_core.on_demand import on_demand
 
 if TYPE_CHECKING:
-    from delta_core.snapshot.pins import pin_version as pin_version
     from delta_core.snapshot.snapshot import Snapshot as Snapshot
 else:
     __getattr__, __dir__, __all__ = on_demand(
         __name__,
         {
             "Snapshot": "delta_core.snapshot.snapshot",
-            "pin_version": "delta_core.snapshot.pins",
         },
     )

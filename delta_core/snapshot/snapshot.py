@@ -44,7 +44,6 @@ from delta_core.replay.state import (
 from delta_core.replay.tail import Tail, replay_tail
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
-from delta_core.arguments import whole_number
 from delta_core.snapshot.commit_time import commit_timestamp_ms, read_commit_info, version_at_timestamp
 from delta_core.snapshot.domains import latest_domain
 from delta_core.snapshot.monotonic_versions import load_monotonic, note_version

@@ -14,10 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_core.actions import AddFile
-from delta_core.data.compression import choose_compression
 from delta_core.data.file_writer import choose_compression
-from delta_core.scan.record_batches import read_file
-from delta_core.data.parquet_writer import write_data_files
 from delta_core.data.row_files import write_data_files
 from delta_core.execution.limits import available_cpus
 from delta_core.scan.record_batches import read_file

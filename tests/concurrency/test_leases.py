@@ -27,7 +27,7 @@ LONGEST_SECONDS = 600.0
 WORKER = """
 import json, os, random, signal, sys, time
 from delta_core.errors import LeaseHeldError, LeaseLostError
-from delta_core.storage import lease as leases
+from delta_core.leases import lease as leases
 from delta_core.storage.local import LocalLogStore
 
 leases.FILES_KEPT = 1 << 30  # so that all of them can be judged

@@ -15,7 +15,6 @@ from delta_core.maintenance.clone.apply import apply_clone, plan_clone
 from delta_core.maintenance.clone.history import clone_history
 from delta_core.maintenance.clone.result import CloneResult
 from delta_core.run import Run
-from delta_core.arguments import Instant, epoch_ms, whole_number
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.open import open_store

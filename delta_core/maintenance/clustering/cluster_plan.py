@@ -22,8 +22,6 @@ from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, 
 from delta_core.maintenance.rewriting.planned_files import PlannedFile
 from delta_core.maintenance.rewriting.reach import reachable
 from delta_core.schema.column_paths import type_at
-from delta_core.arguments import share, whole_bytes
-from delta_core.snapshot.clustering import clustering_of
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.snapshot.table_definition import clustering_of
 from delta_core.storage.data_access import DataAccess

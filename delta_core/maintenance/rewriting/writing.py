@@ -16,7 +16,6 @@ from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.layout import Encoding, FileLayout
 from delta_core.maintenance.rewriting.parity import TAG, ParityOutput
 from delta_core.parquet.output import parquet_writer
-from delta_core.schema.hidden_nulls import has_required_fields, without_hidden_nulls
 from delta_core.schema.nullability import has_required_fields, without_hidden_nulls
 from delta_core.schema.types import DOUBLE, FLOAT
 from delta_core.storage.uri import encode_data_path

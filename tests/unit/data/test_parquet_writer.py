@@ -10,8 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core.clock import ManualClock
-from delta_core.scan.record_batches import read_file
-from delta_core.data.parquet_writer import write_data_files
 from delta_core.data.row_files import write_data_files
 from delta_core.errors import ConfigurationError, InvalidTableError, SchemaError, StorageError
 from delta_core.scan.record_batches import read_file

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.feature import FEATURES, WriterKind
-from scripts.docs.feature_support import support_table
-from delta_core.table_features.writer_kind import WriterKind
 from scripts.docs.feature_support import support_table
 from tests.support.repository import ROOT
 

@@ -18,7 +18,6 @@ from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.lease import FENCE_OPERATION, fence_app_id
 from delta_core.jobs.registry import JobKind, JobRegistry
-from delta_core.jobs.run_job import run_job
 from delta_core.jobs.runner import run_job
 from delta_core.leases.lease import acquire_lease
 from delta_core.snapshot.snapshot import Snapshot
