@@ -28,7 +28,7 @@ def whole_number(value: object, *, what: str, fix: str) -> int | None:
     """A version or time from a caller as an int; None stays None.
 
     Raises:
-        ConfigurationError: the value is a string, a float, a bool or another type than an integer.
+        ConfigurationError: the value is not an integer, or is a bool.
     """
     if value is None:
         return None

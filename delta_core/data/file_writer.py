@@ -299,7 +299,7 @@ class Partition:
         return "/".join(hive_directory(name, value) for name, value in self.values)
 
     def renamed(self, names: Sequence[str]) -> Partition:
-        """The same values under other names, in the same order."""
+        """The same values under `names`, in the same order."""
         return Partition(
             values=tuple((name, value) for name, (_, value) in zip(names, self.values, strict=True))
         )

@@ -86,7 +86,7 @@ class RowPipeline:
 
     @property
     def high_water_marks(self) -> Mapping[str, int]:
-        """The new identity marks after the rows so far; see `WrittenRows`."""
+        """The high-water marks of identity columns after all rows until now; see `WrittenRows`."""
         return {} if self._identity is None else self._identity.high_water_marks
 
     def new_rows(self, columns: Columns) -> Columns:

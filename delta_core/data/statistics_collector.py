@@ -276,7 +276,10 @@ class EncoderBounds:
         self._groups += 1
 
     def add_footer(self, footer: pq.FileMetaData, statistics: StatisticsAccumulator) -> None:
-        """Add the bounds of the other row groups. A leaf without a footer bound has none in the log."""
+        """Add the footer's bounds of all row groups whose bounds `add_group` did not add.
+
+        A leaf gets no bounds in the log if a bound is missing in the footer.
+        """
         positions = footer_positions(footer)
         for leaf in self._leaves:
             position = positions.get(".".join(leaf.path).casefold(), -1)

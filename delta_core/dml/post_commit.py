@@ -118,7 +118,7 @@ class ChecksumPolicy(StrEnum):
 
     NEVER = "never"
     CHECKPOINT = "checkpoint"
-    """With each checkpoint, if the writer has read the table's files. Other commits save the request."""
+    """With each checkpoint, if the writer has read the table's files. Other commits then save a request."""
     KNOWN = "known"
     """If the writer has read the table's files already; reading them could cost more than the commit."""
     ALWAYS = "always"

@@ -368,13 +368,13 @@ def write_groups(
     Memory: that of `write`, once for each of at most four groups.
 
     Args:
-        store: the table's store. The files of the other groups are deleted there when one group fails.
+        store: the table's store. When one group fails, the files that the other groups wrote are deleted.
         matches: the files.
         write: rewrites a group of files in any thread. It must leave no file when it fails.
         cores: the maximum number of groups; the number of this machine's cores when None.
 
     Raises:
-        The error of `write` in the first group that failed. No file of any group is left.
+        The error of `write` in the first group that failed. No written file of any group remains.
     """
     groups = _groups(matches, min(_MOST_GROUPS, cores or os.cpu_count() or 1))
     if len(groups) < 2:
@@ -407,7 +407,7 @@ def _ms(seconds: float) -> int:
 
 
 def _groups(matches: Sequence[FileMatch], most: int) -> list[Sequence[FileMatch]]:
-    """Groups of about equal size in bytes, each large enough to be worth a thread."""
+    """At most `most` groups of about equal size in bytes, each large enough to be worth a thread."""
     total = sum(match.file.size_bytes for match in matches)
     count = min(most, len(matches), total // _GROUP_BYTES)
     if count < 2:
@@ -423,7 +423,7 @@ def _groups(matches: Sequence[FileMatch], most: int) -> list[Sequence[FileMatch]
 
 
 def _delete_written(store: LogStore, ended: Sequence[Future[WrittenGroup]]) -> None:
-    """Delete the files of the other groups. No commit was attempted that could refer to them."""
+    """Delete the files of the groups that succeeded. No commit was attempted that could refer to them."""
     for future in ended:
         if future.exception() is None:
             part = future.result()

@@ -375,14 +375,14 @@ class Attempts:
         """The error that ends the operation after its last attempt, which ended with `conflict`."""
         return MaxCommitAttemptsError(
             "Every attempt of the operation conflicted with another writer's commit.",
-            cause=f"{self.number + 1} attempts were made. The last one failed: {conflict.problem}",
+            cause=f"The number of attempts was {self.number + 1}. The last one failed: {conflict.problem}",
             fix="Run the operation again when fewer writers are active, or raise max_attempts or "
             "deadline_seconds.",
         )
 
     @property
     def is_last(self) -> bool:
-        """Whether no other attempt is allowed."""
+        """Whether the limits allow no attempt after the current one."""
         return self.number + 1 >= self.run.commit.max_attempts or self._left_seconds <= 0
 
     @property

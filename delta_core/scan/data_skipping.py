@@ -275,7 +275,7 @@ def statistics_of(chunk: FileChunk, leaves: Leaves, *, counts: bool) -> list[pa.
 
 
 def column_stats(columns: list[pa.Array], at: int) -> ColumnStats:
-    """The statistics of one column from the result of `statistics_of`, by position."""
+    """The statistics of the column with the index `at`, from the result of `statistics_of`."""
     _, minimum, maximum, null_count = columns[_ARRAYS * at : _ARRAYS * (at + 1)]
     return ColumnStats(minimum=minimum, maximum=maximum, null_count=null_count)
 

@@ -227,10 +227,10 @@ def translated(error: OSError, path: str, verb: str) -> StorageError:
         return StorageFullError(
             f"The disk is too full to {verb} {path!r}.",
             cause=f"{errno.errorcode[error.errno]}: {error}",
-            fix="Make room on the disk, or raise the quota or the limit on files, then try again.",
+            fix="Make room on the disk, or raise the quota or the limit on files, then repeat the operation.",
         )
     return StorageError(
-        f"Could not {verb} {path!r}.", cause=str(error), fix="Check the disk, then try again."
+        f"Could not {verb} {path!r}.", cause=str(error), fix="Check the disk, then repeat the operation."
     )
 
 

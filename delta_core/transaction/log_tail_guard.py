@@ -274,7 +274,7 @@ class StagedFiles:
     retention_ms: int
 
     def replace_actions(self, actions: Iterable[Action]) -> None:
-        """Continue with the files of other actions of the same commit."""
+        """Check the files of `actions` from now on, which the commit has instead of the earlier actions."""
         self.paths = staged_paths(actions, root_uri=self.store.uri)
 
     def missing(self) -> StaleCommitError | None:
