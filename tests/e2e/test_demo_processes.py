@@ -8,11 +8,13 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from demo.layout import Layout
@@ -101,13 +103,26 @@ def test_an_interrupted_demo_leaves_no_process(
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            if "load_flights" in line:
+            if "running flights_etl" in line:
                 break
+        while not drivers(home):
+            assert process.poll() is None
+            time.sleep(0.2)
         # What a terminal does at Ctrl-C: the signal goes to the whole foreground group.
         os.killpg(process.pid, number)
         rest = process.stdout.read()
         assert process.wait() == 130, rest
     assert running(Layout(home=home)) == []
+
+
+def drivers(home: Path) -> list[int]:
+    """The processes that run a job of the demonstration at `home`."""
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline"]):
+        arguments = process.info["cmdline"] or []
+        if "spark_jobs.main" in arguments and any(part.startswith(str(home)) for part in arguments):
+            found.append(process.info["pid"])
+    return found
 
 
 def _token(address: str, user: str, password: str) -> str:
