@@ -11,7 +11,7 @@ from delta_core.errors import SchemaError
 from delta_core.schema.column_changes import (
     After,
     First,
-    add_column,
+    add_columns,
     drop_columns,
     drop_not_null,
     move_column,
@@ -91,7 +91,7 @@ def change(draw: st.DrawFn, columns: TableColumns) -> TableColumns:
             field = StructField(name=name, data_type=draw(TYPES))
             parents = [one for one in paths(columns) if isinstance(type_at(columns.schema, one), StructType)]
             parent = draw(st.sampled_from([(), *parents]))
-            return add_column(columns, field, parent=parent, position=position)
+            return add_columns(columns, [field], parent=parent, position=position)
         case "rename":
             return rename_column(columns, path, name, uses=())
         case "drop":
