@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from delta_core.dml import row_statement
+from delta_core import run as surroundings
 from delta_core.dml import write as writing
-from delta_core.maintenance.feature_drop import apply as feature_drop
 from delta_core.storage import local
 from delta_core.storage.local import LocalLogStore
 from delta_core.storage.object_store import ObjectLogStore
@@ -51,8 +50,8 @@ def _created_in_place() -> None:
 
 def _key_is_not_looked_up() -> None:
     """A retry does not find what an earlier run has done."""
-    for module in (transaction, writing, row_statement, feature_drop):
-        module.already_applied = lambda snapshot, key: None  # type: ignore[attr-defined]
+    for module in (transaction, writing, surroundings):
+        module.already_applied = lambda snapshot, key, **others: None  # type: ignore[attr-defined]
 
 
 def _commit_before_data() -> None:
