@@ -17,7 +17,6 @@ from delta_core.data.row_batch import RowBatch
 from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConstraintViolationError, ExpressionError
 from delta_core.expressions.ast import Expression
-from delta_core.expressions.columns import referenced_names
 from delta_core.expressions.evaluate import matches
 from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.stored_expressions import resolve_stored
@@ -172,19 +171,6 @@ class ConstraintsStep:
         self._predicate = predicate
         self._arrow = to_arrow(plan.schema)
         self._required = frozenset(field.name for field in plan.schema if not field.nullable)
-
-    @property
-    def checker(self) -> ConstraintChecker:
-        """The parsed conditions."""
-        return self._checker
-
-    @property
-    def columns_needed(self) -> frozenset[str]:
-        """The columns in conditions, and the columns that must not be null."""
-        conditions = [constraint.expression for constraint in self._checker.constraints]
-        if self._predicate is not None:
-            conditions.append(self._predicate)
-        return frozenset().union(self._required, *(referenced_names(one) for one in conditions))
 
     def apply(self, batch: RowBatch) -> RowBatch:
         """The same rows, in the table's Arrow schema with its NOT NULL declarations."""

@@ -43,7 +43,24 @@ FEW_FILES = 8
 """The number of files of one write that are closed one by one, before threads close the rest."""
 
 
-def data_file_name(sequence: int, compression: Compression = "snappy", *, prefix: str = "part") -> str:
+Compression = Literal["snappy", "zstd", "gzip", "brotli", "lz4_raw", "none"]
+
+DEFAULT_COMPRESSION: Compression = "snappy"
+
+EXTENSIONS: dict[str, str] = {
+    "snappy": "snappy.parquet",
+    "zstd": "zstd.parquet",
+    "gzip": "gz.parquet",
+    "brotli": "br.parquet",
+    "lz4_raw": "lz4raw.parquet",
+    "none": "parquet",
+}
+"""The file name extension of each codec."""
+
+
+def data_file_name(
+    sequence: int, compression: Compression = DEFAULT_COMPRESSION, *, prefix: str = "part"
+) -> str:
     """A name for a data file that no other writer uses."""
     return f"{prefix}-{sequence:05d}-{uuid.uuid4()}.c000.{EXTENSIONS[compression]}"
 
@@ -354,21 +371,6 @@ def split_by_partition(
         contiguous = len(rows) == int(rows[-1]) - int(rows[0]) + 1
         part = rest.slice(int(rows[0]), len(rows)) if contiguous else _taken(rest, rows, slices)
         yield _partition(partition_columns, values), part
-
-
-Compression = Literal["snappy", "zstd", "gzip", "brotli", "lz4_raw", "none"]
-
-DEFAULT: Compression = "snappy"
-
-EXTENSIONS: dict[str, str] = {
-    "snappy": "snappy.parquet",
-    "zstd": "zstd.parquet",
-    "gzip": "gz.parquet",
-    "brotli": "br.parquet",
-    "lz4_raw": "lz4raw.parquet",
-    "none": "parquet",
-}
-"""The file name extension of each codec."""
 
 
 def choose_compression(requested: str | None, properties: TableProperties) -> Compression:

@@ -17,7 +17,7 @@ from delta_core.actions.add_file import AddFile
 from delta_core.arguments import whole_bytes, whole_number
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.file_writer import (
-    DEFAULT,
+    DEFAULT_COMPRESSION,
     ROW_GROUP_BYTES,
     Compression,
     FileTarget,
@@ -223,7 +223,7 @@ def write_data_files(
     directory: str = "",
     target_file_size_bytes: int = DEFAULT_TARGET_FILE_SIZE_BYTES,
     max_rows_per_file: int | None = None,
-    compression: Compression = DEFAULT,
+    compression: Compression = DEFAULT_COMPRESSION,
     data_change: bool = True,
     tight_bounds: bool | None = None,
     clock: Clock = SYSTEM_CLOCK,

@@ -162,9 +162,6 @@ def wide_statistics(stats: str | None, num_records: int) -> str:
     return "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in fields.items()) + "}"
 
 
-_NOTHING: Positions = np.empty(0, np.int64)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeletionVectorUnion:
     """The deleted rows of one file after a change.

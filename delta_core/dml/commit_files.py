@@ -122,7 +122,7 @@ def commit_new_files(
         The commit, or an `AlreadyApplied` when the table already had the idempotency key.
 
     Raises:
-        TableExistsError: the mode is `create`, and another writer created the table first.
+        TableExistsError: the mode is `create`, and the table exists, or another writer created it first.
         CommitError: the commit failed. The subclass depends on the reason; on `CommitStateUnknownError` the
             files are kept.
         SchemaError: the rows do not fit the table.
@@ -131,6 +131,12 @@ def commit_new_files(
     mode = CommitMode(mode)
     _check_arguments(mode, predicate, definition.overwrite_schema)
     owned = OwnedFiles(store=store).with_data(adds) if owned is None else owned
+    if mode is CommitMode.CREATE and snapshot is not None:
+        with owned.deleted_on_error():
+            applied = run.already_applied(snapshot)
+            if applied is None:
+                raise table_exists(store.uri)
+        return applied
     written_for = change
     while True:
         with owned.deleted_on_error():
@@ -154,7 +160,7 @@ def commit_new_files(
                     target_file_size_bytes=size,
                     adds=adds,
                     plan=change.plan,
-                    clock=run.clock,
+                    run=run,
                 )
                 owned = owned.with_data(plan.rewritten).with_changes(plan.changes)
         with owned.deleted_on_error():
@@ -188,12 +194,19 @@ def commit_new_files(
             continue
         owned.discard(result)
         if snapshot is None and isinstance(result, Conflict) and mode is CommitMode.CREATE:
-            raise TableExistsError(
-                f"A Delta table already exists at {store.uri}.",
-                cause="Another writer created it at the same time.",
-                fix="Use mode='append' or mode='overwrite' to write to it.",
+            raise table_exists(
+                store.uri, cause="Another writer created it at the same time."
             ) from result.error
         return raise_for_result(result)
+
+
+def table_exists(uri: str, *, cause: str = "The write must create the table.") -> TableExistsError:
+    """The error of a write that must create the table at `uri`, where one exists."""
+    return TableExistsError(
+        f"A Delta table already exists at {uri}.",
+        cause=cause,
+        fix="Use mode='append' or mode='overwrite' to write to it.",
+    )
 
 
 def _begin(

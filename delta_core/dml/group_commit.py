@@ -28,9 +28,11 @@ from delta_core.data.file_writer import Compression, choose_compression
 from delta_core.data.row_files import FileOptions, write_rows_to_files
 from delta_core.data.row_pipeline import RowPipeline
 from delta_core.data.write_plan import WritePlan, write_plan_of
+from delta_core.dml.attempts import Attempts
+from delta_core.dml.input_data import ArrowData, as_table
 from delta_core.dml.metadata_update import SAME_DEFINITION, plan_metadata_update
 from delta_core.dml.post_commit import commit_and_checkpoint
-from delta_core.dml.write import HANDLE_MAX_AGE_MS, ArrowData, Attempts, TableHandle, as_table, open_handle
+from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
 from delta_core.errors import ConfigurationError, DeltaError, StorageError
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from delta_core.dml.post_commit import LOG_COMPACTION_INTERVAL, VERSION_CHECKSUM
+from delta_core.checkpoint.auxiliary_files import LOG_COMPACTION_INTERVAL, VERSION_CHECKSUM
 from delta_core.errors import InvalidTablePropertyError
 from delta_core.table_features.removal import TRUNCATION_RETENTION
 from delta_core.table_features.table_properties import (

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from delta_core.actions import AddCdcFile, AddFile
-from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan, write_plan_of
 from delta_core.dml.change_files import Change, ChangeFileWriter, records_changes, write_inserts
 from delta_core.dml.find_rows import FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.expressions.ast import Expression
+from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.owned_files import OwnedFiles
 
@@ -51,7 +51,7 @@ def plan_replacement(
     target_file_size_bytes: int,
     adds: Sequence[AddFile] = (),
     plan: WritePlan | None = None,
-    clock: Clock = SYSTEM_CLOCK,
+    run: Run = DEFAULT_RUN,
 ) -> ReplacementPlan:
     """Select the files to remove, and copy their rows that do not match.
 
@@ -63,13 +63,13 @@ def plan_replacement(
         target_file_size_bytes: the size of rewritten files.
         adds: the files with the new rows.
         plan: the write plan of the new rows; the table's when None.
-        clock: the source of time.
+        run: the surroundings. Its clock and its allowed roots are used.
 
     Cost: no data is read for a predicate on partition columns only. Otherwise the predicate's columns of each
     candidate file are read once, and partly matching files once more. With a change data feed and a partly
     matching file, all matching files and the new files are read.
     """
-    found = find_rows(snapshot, predicate)
+    found = find_rows(snapshot, predicate, allowed_roots=run.allowed_roots)
     table_plan = write_plan_of(snapshot)
     copies_rows = any(not match.is_whole for match in found.matches)
     writes_changes = copies_rows and records_changes(snapshot.protocol, snapshot.metadata)
@@ -80,13 +80,13 @@ def plan_replacement(
         table_plan,
         writes_changes=writes_changes,
         size=target_file_size_bytes,
-        clock=clock,
+        run=run,
     )
     inserts: tuple[AddCdcFile, ...] = ()
     if writes_changes:
         owned = OwnedFiles(store=snapshot.store).with_data(rewritten).with_changes(deletes)
         with owned.deleted_on_error():
-            inserts = write_inserts(snapshot.store, plan or table_plan, adds, clock=clock)
+            inserts = write_inserts(snapshot.store, plan or table_plan, adds, clock=run.clock)
     return ReplacementPlan(
         removed=found.candidates.take(pa.array([match.index for match in found.matches], pa.int64())),
         rewritten=rewritten,
@@ -104,19 +104,19 @@ def _rewritten(
     *,
     writes_changes: bool,
     size: int,
-    clock: Clock,
+    run: Run,
 ) -> tuple[tuple[AddFile, ...], tuple[AddCdcFile, ...]]:
     """Write the rows that do not match to data files of `size` bytes, and the others as change data."""
-    rows = MatchedRows(snapshot, predicate=predicate)
+    rows = MatchedRows(snapshot, predicate=predicate, allowed_roots=run.allowed_roots)
     files = RowFileWriter(
         snapshot.store,
         plan=plan,
         options=FileOptions(target_file_size_bytes=size),
         properties=plan.properties,
         keep_row_ids=True,
-        clock=clock,
+        clock=run.clock,
     )
-    with files, ChangeFileWriter(snapshot.store, plan, clock=clock) as changes:
+    with files, ChangeFileWriter(snapshot.store, plan, clock=run.clock) as changes:
         for match in found.matches:
             if not writes_changes:
                 for kept in rows.remaining(match):

@@ -36,9 +36,9 @@ from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.owned_files import OwnedFiles
 
 _DELETION_VECTORS_FEATURE = "deletionVectors"
+_DELETION_VECTORS_PROPERTY = "delta.enableDeletionVectors"
 _GROUP_BYTES = 16 << 20
 _MOST_GROUPS = 4
-_DELETION_VECTORS_PROPERTY = "delta.enableDeletionVectors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from random import Random
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
@@ -16,20 +15,18 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.file_writer import Compression
 from delta_core.data.row_files import FileOptions
 from delta_core.data.row_pipeline import write_rows
-from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate
+from delta_core.dml.attempts import Attempts
+from delta_core.dml.commit_files import CommitMode, commit_new_files, resolve_predicate, table_exists
+from delta_core.dml.input_data import ArrowData, Rows, as_rows
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.dml.partition_overwrite import require_partitioned
 from delta_core.errors import (
     ConfigurationError,
-    DeltaError,
-    MaxCommitAttemptsError,
     MetadataChangedError,
     SchemaError,
     TableExistsError,
     TableNotFoundError,
-    described,
 )
-from delta_core.errors.definitions import unreadable_data
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
@@ -37,7 +34,6 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.identity import differ_only_in_high_water_marks
-from delta_core.transaction.backoff import FullJitter
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -80,6 +76,10 @@ class TableHandle(Protocol):
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Show `snapshot` from now on."""
+        ...
+
+    def new_run(self, commit_properties: CommitProperties = ...) -> Run:
+        """The surroundings of an operation on the table, with its allowed roots."""
         ...
 
 
@@ -157,6 +157,8 @@ def write_deltalake(
     _check_arguments(mode, schema_mode, predicate, partition_overwrite_mode)
     run = Run(clock=clock, observer=observer, commit=_with_key(commit_properties, txn))
     handle, store, snapshot, verified_at_ms = _open(table_or_uri, mode, storage_options, clock)
+    if handle is not None:
+        run = replace(run, allowed_roots=handle.new_run().allowed_roots)
     if snapshot is not None:
         if mode == "ignore":
             return None
@@ -164,11 +166,7 @@ def write_deltalake(
         if applied is not None:
             return applied
         if mode == "error":
-            raise TableExistsError(
-                f"A Delta table already exists at {store.uri}.",
-                cause="The mode is 'error', the default.",
-                fix="Use mode='append' or mode='overwrite' to write to it.",
-            )
+            raise table_exists(store.uri, cause="The mode is 'error', the default.")
         # The commit checks this again. The check here avoids writing files that could not be committed.
         snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS)
     rows = as_rows(data)
@@ -184,8 +182,7 @@ def write_deltalake(
     write = _Write(
         store=store,
         rows=rows,
-        mode=mode,
-        replaces_partitions=partition_overwrite_mode == "dynamic",
+        mode=_commit_mode(mode, predicate, replaces_partitions=partition_overwrite_mode == "dynamic"),
         definition=definition,
         predicate=predicate,
         options=FileOptions(
@@ -217,8 +214,7 @@ class _Write:
 
     store: LogStore
     rows: Rows
-    mode: WriteMode
-    replaces_partitions: bool
+    mode: CommitMode
     definition: TableDefinition
     predicate: str | None
     options: FileOptions
@@ -246,7 +242,7 @@ class _Write:
                 if (applied := self._applied(snapshot, attempt)) is not None:
                     return applied
                 change = self._planned(snapshot)
-            if self.replaces_partitions:
+            if self.mode is CommitMode.REPLACE_PARTITIONS:
                 require_partitioned(change.partition_columns)
             written = write_rows(
                 self.store,
@@ -261,9 +257,7 @@ class _Write:
                     snapshot,
                     self.store,
                     writer_kind=WriterKind.ARROW_ROWS,
-                    mode=_commit_mode(
-                        self.mode, self.predicate, replaces_partitions=self.replaces_partitions
-                    ),
+                    mode=self.mode,
                     adds=written.adds,
                     schema=from_arrow(self.rows.schema),
                     predicate=self.predicate,
@@ -338,120 +332,6 @@ def open_handle(table: TableHandle, storage_options: Mapping[str, str] | None) -
     return table
 
 
-@dataclass(slots=True, kw_only=True)
-class Attempts:
-    """Attempts of one operation. Short random pauses between them spread out colliding writers.
-
-    Attributes:
-        run: the surroundings of the operation. The limits of its commit properties apply to all attempts
-            together. The deadline starts with the first commit: writing the rows before it may take any time.
-        random: the source of the pauses.
-        number: the number of the current attempt, starting at 0.
-    """
-
-    run: Run
-    random: Random = field(default_factory=Random)
-    number: int = 0
-    _until_seconds: float | None = field(init=False, default=None)
-
-    def __iter__(self) -> Iterator[int]:
-        """The number of each attempt.
-
-        The iteration does not end. After a failed attempt the caller checks `is_last` once, and then fails or
-        continues.
-        """
-        pauses = FullJitter(random=self.random)
-        while True:
-            yield self.number
-            self.number += 1
-            self.run.clock.sleep(pauses.next_seconds())
-
-    def next_run(self) -> Run:
-        """The surroundings of the next commit. Its deadline is the remaining time."""
-        left_seconds = max(self._left_seconds, 0.0)
-        return self.run.with_commit(replace(self.run.commit, deadline_seconds=left_seconds))
-
-    def given_up(self, conflict: DeltaError) -> MaxCommitAttemptsError:
-        """The error that ends the operation after its last attempt, which ended with `conflict`."""
-        return MaxCommitAttemptsError(
-            "Every attempt of the operation conflicted with another writer's commit.",
-            cause=f"The number of attempts was {self.number + 1}. The last one failed: {conflict.problem}",
-            fix="Run the operation again when fewer writers are active, or raise max_attempts or "
-            "deadline_seconds.",
-        )
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the limits allow no attempt after the current one."""
-        return self.number + 1 >= self.run.commit.max_attempts or self._left_seconds <= 0
-
-    @property
-    def _left_seconds(self) -> float:
-        now_seconds = self.run.clock.monotonic_seconds()
-        if self._until_seconds is None:
-            self._until_seconds = now_seconds + self.run.commit.deadline_seconds
-        return self._until_seconds - now_seconds
-
-
-ArrowData: TypeAlias = Any
-"""A table, a batch, a reader, any object with the Arrow C data or stream interface, or a list of such."""
-
-Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
-
-
-def as_rows(data: ArrowData) -> Rows:
-    """The data as a table, or as a reader when it is a stream. Only streams in a list are read.
-
-    Raises:
-        ConfigurationError: the object has no Arrow interface, or does not return Arrow data with columns; a
-            list is empty, or its parts have different columns.
-    """
-    if isinstance(data, pa.Table | pa.RecordBatchReader):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if isinstance(data, list | tuple):
-        return _concatenated(data)
-    try:
-        if hasattr(data, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(data)
-        if hasattr(data, "__arrow_c_array__"):
-            return pa.Table.from_batches([pa.record_batch(data)])
-    except Exception as error:
-        # For example a data frame with strings and numbers in one column, an unnamed or duplicate column, a
-        # type that pyarrow lacks, or an error of the frame's own code.
-        raise ConfigurationError(
-            f"Data of type {type(data).__name__} cannot be written.",
-            cause=f"Arrow cannot convert it to a table: {described(error)}",
-            fix="Pass a table or a data frame whose columns each have one type that pyarrow supports.",
-        ) from error
-    raise ConfigurationError(
-        f"Data of type {type(data).__name__} cannot be written.",
-        cause="It has no Arrow C data or stream interface.",
-        fix="Pass a pyarrow Table, RecordBatch or RecordBatchReader, a list of them, or a data frame that "
-        "exports Arrow. To get a reader use RecordBatchReader.from_batches(schema, batches) for batches, and "
-        "scanner().to_reader() for a dataset.",
-    )
-
-
-def as_table(data: ArrowData) -> pa.Table:
-    """The data as a table. A stream is read completely.
-
-    Raises:
-        ConfigurationError: see `as_rows`.
-        InputDataError: the stream failed.
-    """
-    rows = as_rows(data)
-    if isinstance(rows, pa.Table):
-        return rows
-    try:
-        return rows.read_all()
-    except DeltaError:
-        raise
-    except Exception as error:
-        raise unreadable_data(error) from error
-
-
 def _latest(store: LogStore, clock: Clock) -> Snapshot | None:
     try:
         return Snapshot.load(store, clock=clock)
@@ -519,22 +399,3 @@ def _check_arguments(
             cause="Rows that are kept would not fit the new schema.",
             fix="Use mode='overwrite' without a predicate, or schema_mode='merge'.",
         )
-
-
-def _concatenated(parts: Sequence[ArrowData]) -> pa.Table:
-    if not parts:
-        raise ConfigurationError(
-            "An empty list cannot be written.",
-            cause="It does not specify any columns.",
-            fix="Pass an empty table that has the columns, such as pa.schema(...).empty_table().",
-        )
-    tables = [as_table(part) for part in parts]
-    schema = tables[0].schema
-    for number, table in enumerate(tables):
-        if not table.schema.equals(schema):
-            raise ConfigurationError(
-                f"Part {number} of the data has other columns than part 0.",
-                cause=f"They are {', '.join(map(str, table.schema))}, and not {', '.join(map(str, schema))}.",
-                fix="Give all parts the same columns, in the same order and with the same types.",
-            )
-    return pa.concat_tables(tables)

@@ -84,34 +84,6 @@ def file_schema(
     return pa.schema(fields)
 
 
-def _renamed(field: StructField, mapping: ColumnMapping) -> StructField:
-    return StructField(
-        name=mapping.physical_name(field),
-        data_type=_renamed_type(field.data_type, mapping),
-        nullable=field.nullable,
-        metadata=field.metadata,
-    )
-
-
-def _renamed_type(data_type: DataType, mapping: ColumnMapping) -> DataType:
-    match data_type:
-        case StructType():
-            return StructType(tuple(_renamed(field, mapping) for field in data_type))
-        case ArrayType():
-            return ArrayType(
-                element_type=_renamed_type(data_type.element_type, mapping),
-                contains_null=data_type.contains_null,
-            )
-        case MapType():
-            return MapType(
-                key_type=_renamed_type(data_type.key_type, mapping),
-                value_type=_renamed_type(data_type.value_type, mapping),
-                value_contains_null=data_type.value_contains_null,
-            )
-        case _:
-            return data_type
-
-
 def _physical_field(field: StructField, mapping: ColumnMapping) -> pa.Field:
     name = mapping.physical_name(field)
     if mapping.mode is ColumnMappingMode.NONE or field.name in mapping.unmapped:

@@ -83,7 +83,7 @@ def open_store(
             fix="Pass a supported URI, or install the package with the store.",
         )
     store = opener(string, option_strings(storage_options), clock)
-    return with_shared_cache(store) if store.remote else store
+    return with_shared_cache(store)
 
 
 def options_for(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> Mapping[str, str]:

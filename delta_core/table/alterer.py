@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from delta_core.arguments import (
@@ -74,14 +75,13 @@ class TableAlterer:
                 the column of `After` does not exist.
             SchemaError: a name is not valid, or Delta does not support the type.
         """
-        return self._follow(
-            of_columns.add_columns(
-                self._newest(),
-                coerce_fields(columns),
-                parent=column_path(parent),
-                position=None if position is None else require_position(position),
-                run=self._run(commit_properties),
-            )
+        fields, path = coerce_fields(columns), column_path(parent)
+        position = None if position is None else require_position(position)
+        return self._apply(
+            commit_properties,
+            lambda snapshot, run: of_columns.add_columns(
+                snapshot, fields, parent=path, position=position, run=run
+            ),
         )
 
     def rename_column(
@@ -93,8 +93,8 @@ class TableAlterer:
     ) -> Committed:
         """Rename a column. The table needs column mapping. A nested column is given by its path."""
         path, name = column_path(column), require_string(name, what="name of a column")
-        return self._follow(
-            of_columns.rename_column(self._newest(), path, name, run=self._run(commit_properties))
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_columns.rename_column(snapshot, path, name, run=run)
         )
 
     def drop_columns(
@@ -105,7 +105,9 @@ class TableAlterer:
     ) -> Committed:
         """Drop columns, each given by a name or path. The table needs column mapping."""
         paths = column_paths(columns)
-        return self._follow(of_columns.drop_columns(self._newest(), paths, run=self._run(commit_properties)))
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_columns.drop_columns(snapshot, paths, run=run)
+        )
 
     def move_column(
         self,
@@ -116,8 +118,8 @@ class TableAlterer:
     ) -> Committed:
         """Move a column within its struct: `First()`, or `After(column)`."""
         path, position = column_path(column), require_position(position)
-        return self._follow(
-            of_columns.move_column(self._newest(), path, position, run=self._run(commit_properties))
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_columns.move_column(snapshot, path, position, run=run)
         )
 
     def set_comment(
@@ -130,24 +132,26 @@ class TableAlterer:
         """Set the comment of a column; None removes it."""
         path = column_path(column)
         comment = None if comment is None else require_string(comment, what="comment")
-        return self._follow(
-            of_columns.set_comment(self._newest(), path, comment, run=self._run(commit_properties))
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_columns.set_comment(snapshot, path, comment, run=run)
         )
 
     def drop_not_null(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Allow nulls in a column. A nested column is given by its path."""
-        return self._follow(
-            of_columns.drop_not_null(self._newest(), column_path(column), run=self._run(commit_properties))
+        path = column_path(column)
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_columns.drop_not_null(snapshot, path, run=run)
         )
 
     def set_not_null(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Make a column NOT NULL. The existing rows are checked first."""
-        return self._follow(
-            of_columns.set_not_null(self._newest(), column_path(column), run=self._run(commit_properties))
+        path = column_path(column)
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_columns.set_not_null(snapshot, path, run=run)
         )
 
     def change_type(
@@ -158,13 +162,9 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Widen a column's type. The table property `delta.enableTypeWidening` must be true."""
-        return self._follow(
-            of_columns.change_type(
-                self._newest(),
-                column_path(column),
-                coerce_type(data_type),
-                run=self._run(commit_properties),
-            )
+        path, new_type = column_path(column), coerce_type(data_type)
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_columns.change_type(snapshot, path, new_type, run=run)
         )
 
     def set_default(
@@ -175,17 +175,18 @@ class TableAlterer:
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> Committed:
         """Set the default of a column, as SQL text, for later rows that lack the column."""
-        path, text = column_path(column), require_string(default, what="default")
-        return self._follow(
-            of_columns.set_default(self._newest(), path, text, run=self._run(commit_properties))
+        path, default = column_path(column), require_string(default, what="default")
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_columns.set_default(snapshot, path, default, run=run)
         )
 
     def drop_default(
         self, column: str | Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Remove the default of a column."""
-        return self._follow(
-            of_columns.drop_default(self._newest(), column_path(column), run=self._run(commit_properties))
+        path = column_path(column)
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_columns.drop_default(snapshot, path, run=run)
         )
 
     def sync_identity(
@@ -193,7 +194,9 @@ class TableAlterer:
     ) -> Committed:
         """Raise an identity column's high-water mark past explicitly inserted values. Reads the column."""
         name = require_string(column, what="identity column")
-        return self._follow(of_identity.sync_identity(self._newest(), name, run=self._run(commit_properties)))
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_identity.sync_identity(snapshot, name, run=run)
+        )
 
     def set_properties(
         self,
@@ -206,21 +209,23 @@ class TableAlterer:
         `delta.enableRowTracking = true` first makes commits that assign row ids to rows without ids.
         """
         properties = property_strings(properties)
-        snapshot = self._newest()
-        run = self._run(commit_properties)
-        enables_row_tracking = of_properties.turns_row_tracking_on(snapshot, properties)
-        if enables_row_tracking and run.already_applied(snapshot) is None:
-            assign_row_ids(snapshot, run=run)
-            snapshot = self._newest()
-        return self._follow(of_properties.set_properties(snapshot, properties, run=run))
+
+        def change(snapshot: Snapshot, run: Run) -> Committed:
+            enables_row_tracking = of_properties.turns_row_tracking_on(snapshot, properties)
+            if enables_row_tracking and run.already_applied(snapshot) is None:
+                assign_row_ids(snapshot, run=run)
+                snapshot = snapshot.refresh()
+            return of_properties.set_properties(snapshot, properties, run=run)
+
+        return self._apply(commit_properties, change)
 
     def unset_properties(
         self, keys: Sequence[str], *, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> Committed:
         """Reset table properties to their defaults. A single string is one key."""
         names = strings(keys, what="key of a property")
-        return self._follow(
-            of_properties.unset_properties(self._newest(), names, run=self._run(commit_properties))
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_properties.unset_properties(snapshot, names, run=run)
         )
 
     def set_name(
@@ -228,8 +233,9 @@ class TableAlterer:
     ) -> Committed:
         """Set the name of the table."""
         name = require_string(name, what="name of a table")
-        return self._follow(
-            of_properties.set_description(self._newest(), name=name, run=self._run(commit_properties))
+        return self._apply(
+            commit_properties,
+            lambda snapshot, run: of_properties.set_description(snapshot, name=name, run=run),
         )
 
     def set_description(
@@ -237,10 +243,9 @@ class TableAlterer:
     ) -> Committed:
         """Set the description of the table."""
         description = require_string(description, what="description of a table")
-        return self._follow(
-            of_properties.set_description(
-                self._newest(), description=description, run=self._run(commit_properties)
-            )
+        return self._apply(
+            commit_properties,
+            lambda snapshot, run: of_properties.set_description(snapshot, description=description, run=run),
         )
 
     def add_constraint(
@@ -259,8 +264,9 @@ class TableAlterer:
         ((key, value),) = constraints.items()
         name = require_string(key, what="name of a constraint")
         expression = require_string(value, what="condition of a constraint")
-        return self._follow(
-            of_constraints.add_constraint(self._newest(), name, expression, run=self._run(commit_properties))
+        return self._apply(
+            commit_properties,
+            lambda snapshot, run: of_constraints.add_constraint(snapshot, name, expression, run=run),
         )
 
     def drop_constraint(
@@ -268,8 +274,8 @@ class TableAlterer:
     ) -> Committed:
         """Drop a CHECK constraint."""
         name = require_string(name, what="name of a constraint")
-        return self._follow(
-            of_constraints.drop_constraint(self._newest(), name, run=self._run(commit_properties))
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_constraints.drop_constraint(snapshot, name, run=run)
         )
 
     def add_feature(
@@ -277,7 +283,9 @@ class TableAlterer:
     ) -> Committed:
         """Add a feature such as `vacuumProtocolCheck` to the protocol, without enabling anything."""
         name = require_string(name, what="name of a feature")
-        return self._follow(of_features.add_feature(self._newest(), name, run=self._run(commit_properties)))
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_features.add_feature(snapshot, name, run=run)
+        )
 
     def drop_feature(
         self,
@@ -310,13 +318,11 @@ class TableAlterer:
                 source, is outside the table and the roots that the handle allows; nothing was committed.
         """
         name = require_string(name, what="name of a feature")
-        return self._follow(
-            drop_feature(
-                self._newest(),
-                name,
-                truncate_history=truncate_history,
-                run=self._run(commit_properties, executor),
-            )
+        return self._apply(
+            commit_properties,
+            lambda snapshot, run: drop_feature(
+                snapshot, name, truncate_history=truncate_history, run=replace(run, executor=executor)
+            ),
         )
 
     def cluster_by(
@@ -331,7 +337,9 @@ class TableAlterer:
         former columns.
         """
         paths = None if columns is None else column_paths(columns)
-        return self._follow(of_clustering.cluster_by(self._newest(), paths, run=self._run(commit_properties)))
+        return self._apply(
+            commit_properties, lambda snapshot, run: of_clustering.cluster_by(snapshot, paths, run=run)
+        )
 
     def set_domain_metadata(
         self,
@@ -343,10 +351,9 @@ class TableAlterer:
         """Set a user-defined metadata domain. Names that begin with `delta.` belong to the protocol."""
         domain = require_string(domain, what="metadata domain")
         configuration = require_string(configuration, what="configuration of a domain")
-        return self._follow(
-            of_domains.set_domain_metadata(
-                self._newest(), domain, configuration, run=self._run(commit_properties)
-            )
+        return self._apply(
+            commit_properties,
+            lambda snapshot, run: of_domains.set_domain_metadata(snapshot, domain, configuration, run=run),
         )
 
     def remove_domain_metadata(
@@ -354,17 +361,16 @@ class TableAlterer:
     ) -> Committed:
         """Remove a user-defined metadata domain."""
         domain = require_string(domain, what="metadata domain")
-        return self._follow(
-            of_domains.remove_domain_metadata(self._newest(), domain, run=self._run(commit_properties))
+        return self._apply(
+            commit_properties,
+            lambda snapshot, run: of_domains.remove_domain_metadata(snapshot, domain, run=run),
         )
 
-    def _newest(self) -> Snapshot:
+    def _apply(
+        self, commit_properties: CommitProperties, change: Callable[[Snapshot, Run], Committed]
+    ) -> Committed:
+        run = self._table.new_run(commit_properties)
         self._table.update_incremental()
-        return self._table.snapshot
-
-    def _run(self, properties: CommitProperties, executor: Executor | None = None) -> Run:
-        return self._table.new_run(properties, executor)
-
-    def _follow(self, committed: Committed) -> Committed:
+        committed = change(self._table.snapshot, run)
         self._table.follow(committed)
         return committed

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+# The modules of these packages load when a method needs them: opening a table must stay quick.
 from delta_core import checkpoint, dml, maintenance, scan, table, transaction
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.arguments import Instant, at_least, epoch_ms, name_list, version_or_time
-
-# Modules that change or scan a table load when a method needs them: opening a table must stay quick.
 from delta_core.boundary import public_class, refuse_pickle, typed_iterator
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError

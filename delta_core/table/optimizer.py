@@ -80,10 +80,11 @@ class TableOptimizer:
         Raises:
             ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten.
         """
+        run = self._table.new_run(commit_properties, executor)
         plan = self.plan(
             predicate, target_size_bytes=target_size_bytes, min_file_size_bytes=min_file_size_bytes
         )
-        return self._rewrite(plan, self._table.new_run(commit_properties, executor))
+        return self._rewrite(plan, run)
 
     def plan_purge(
         self, predicate: Expression | str | None = None, *, target_size_bytes: int | None = None
@@ -117,8 +118,9 @@ class TableOptimizer:
             ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten, or deleted
                 rows of it.
         """
+        run = self._table.new_run(commit_properties, executor)
         plan = self.plan_purge(predicate, target_size_bytes=target_size_bytes)
-        return self._rewrite(plan, self._table.new_run(commit_properties, executor))
+        return self._rewrite(plan, run)
 
     def enable_row_tracking(
         self,
@@ -140,9 +142,8 @@ class TableOptimizer:
                 the table.
             ConcurrentModificationError: commits of other writers conflicted repeatedly.
         """
-        result = enable_row_tracking(
-            self._newest(), files_per_commit=files_per_commit, run=self._table.new_run(commit_properties)
-        )
+        run = self._table.new_run(commit_properties)
+        result = enable_row_tracking(self._newest(), files_per_commit=files_per_commit, run=run)
         self._table.follow(result.committed)
         return result
 
@@ -150,7 +151,8 @@ class TableOptimizer:
         self, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     ) -> BackfillResult:
         """Assign a row id to every row, without enabling row tracking; see `enable_row_tracking`."""
-        return assign_row_ids(self._newest(), run=self._table.new_run(commit_properties))
+        run = self._table.new_run(commit_properties)
+        return assign_row_ids(self._newest(), run=run)
 
     def plan_z_order(
         self,
@@ -206,6 +208,7 @@ class TableOptimizer:
             ConfigurationError, SchemaError: the table cannot be sorted by these columns.
             ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten.
         """
+        run = self._table.new_run(commit_properties, executor)
         plan = self.plan_z_order(
             columns,
             predicate,
@@ -213,7 +216,7 @@ class TableOptimizer:
             min_new_fraction=min_new_fraction,
             full=full,
         )
-        return self._rewrite(plan, self._table.new_run(commit_properties, executor), memory_limit_bytes)
+        return self._rewrite(plan, run, memory_limit_bytes)
 
     def plan_cluster(
         self,
@@ -262,10 +265,11 @@ class TableOptimizer:
             ConfigurationError: the table has no clustering columns (`alter.cluster_by`).
             ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten.
         """
+        run = self._table.new_run(commit_properties, executor)
         plan = self.plan_cluster(
             target_size_bytes=target_size_bytes, min_new_fraction=min_new_fraction, full=full
         )
-        return self._rewrite(plan, self._table.new_run(commit_properties, executor), memory_limit_bytes)
+        return self._rewrite(plan, run, memory_limit_bytes)
 
     def _newest(self) -> Snapshot:
         self._table.update_incremental()

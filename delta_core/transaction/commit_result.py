@@ -170,11 +170,9 @@ def already_applied(
     outdated when the table has its application id at a later version: a delivery does not supersede itself,
     because it may be applied again under another idempotency key. Reads no file actions.
     """
-    recorded = None if key is None else snapshot.transactions.get(key.app_id)
-    if recorded is None or key is None or recorded.version < key.version:
-        recorded = None if delivery is None else snapshot.transactions.get(delivery.app_id)
-        if recorded is None or delivery is None or recorded.version <= delivery.version:
-            return None
+    recorded = covering(_recorded(snapshot, key), key) or superseding(_recorded(snapshot, delivery), delivery)
+    if recorded is None:
+        return None
     return AlreadyApplied(
         version=snapshot.version, attempts=attempts, txn_id=txn_id, snapshot=snapshot, transaction=recorded
     )
@@ -195,3 +193,9 @@ def superseding(
         return None
     later = (t for t in transactions if t.app_id == delivery.app_id and t.version > delivery.version)
     return next(later, None)
+
+
+def _recorded(snapshot: Snapshot, wanted: SetTransaction | None) -> tuple[SetTransaction, ...]:
+    """The transaction that the table has for the application id, or none."""
+    found = None if wanted is None else snapshot.transactions.get(wanted.app_id)
+    return () if found is None else (found,)

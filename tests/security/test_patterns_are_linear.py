@@ -193,7 +193,7 @@ def test_every_pattern_takes_time_in_proportion() -> None:
 
 CALLS = """
 import json, sys
-from delta_core.data.statistics_collector import parse_column_list
+from delta_core.table_features.stats_leaves import parse_column_list
 from delta_core.errors import DeltaError
 from delta_core.expressions.parse import parse
 from delta_core.schema.json import schema_from_json

@@ -35,8 +35,6 @@ class AlignStep:
         ConstraintViolationError: a required value is null, or the bytes of a variant are not valid.
     """
 
-    columns_needed: frozenset[str] = frozenset()
-
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
         self._schema = with_variant_struct_fields(plan.schema) if plan.has_variants else plan.schema

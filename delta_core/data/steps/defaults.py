@@ -28,8 +28,6 @@ class DefaultsStep:
         ExpressionError: a needed default cannot be parsed, or does not have its column's type.
     """
 
-    columns_needed: frozenset[str] = frozenset()
-
     def __init__(self, plan: WritePlan, *, now_us: int) -> None:
         self._plan = plan
         self._now_us = now_us

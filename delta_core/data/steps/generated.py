@@ -48,12 +48,6 @@ class GeneratedStep:
         """The expressions by column, with the columns' types, resolved against the table's schema."""
         return self._expressions
 
-    @property
-    def columns_needed(self) -> frozenset[str]:
-        """The columns in the expressions, and the generated columns."""
-        named = frozenset().union(*(referenced_names(one) for one in self._expressions.values()))
-        return named | self._expressions.keys()
-
     def apply(self, batch: RowBatch) -> RowBatch:
         """Compute absent generated columns, and check the given ones."""
         columns = batch.columns

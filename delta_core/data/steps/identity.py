@@ -28,8 +28,6 @@ class IdentityStep:
         ConstraintViolationError: a column has no numbers left.
     """
 
-    columns_needed: frozenset[str] = frozenset()
-
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
         self._columns = {item.name: item for item in plan.identity}

@@ -19,11 +19,6 @@ class Step(Protocol):
     the same in its own way.
     """
 
-    @property
-    def columns_needed(self) -> frozenset[str]:
-        """The columns of the table that the step reads."""
-        ...
-
     def apply(self, batch: RowBatch) -> RowBatch:
         """The rows after this step."""
         ...

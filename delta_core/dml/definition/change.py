@@ -12,7 +12,7 @@ from typing import Any
 from delta_core.actions import Action, Metadata
 from delta_core.dml.definition.iceberg_files import newly_enabled_compatibilities, require_iceberg_files
 from delta_core.dml.post_commit import commit_or_raise
-from delta_core.run import DEFAULT_RUN, Run
+from delta_core.run import Run
 from delta_core.schema.evolution import warn_of_void
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
@@ -38,7 +38,7 @@ def commit_change(
     request: ProtocolRequest | None = None,
     actions: Sequence[Action] = (),
     reads_rows: bool = False,
-    run: Run = DEFAULT_RUN,
+    run: Run,
 ) -> Committed:
     """Commit new metadata and further actions, and raise the protocol if they need a higher one.
 
@@ -88,8 +88,8 @@ def commit_change(
     if enabled and run.already_applied(snapshot) is None:
         # Check the rules that need only the log before any file is opened.
         transaction.prepare()
-        require_iceberg_files(snapshot, protocol, defined)
-    return commit_or_raise(transaction)
+        require_iceberg_files(snapshot, protocol, defined, access=run.access)
+    return commit_or_raise(transaction, run.progress)
 
 
 def with_schema(snapshot: Snapshot, schema: StructType) -> Metadata:

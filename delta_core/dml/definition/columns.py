@@ -172,7 +172,7 @@ def set_not_null(snapshot: Snapshot, column: Sequence[str], *, run: Run = DEFAUL
     if applied is not None:
         return applied
     changed = changes.set_not_null(table_columns(snapshot), column)
-    for batch in Scan(snapshot, columns=[column[0]]).to_batches():
+    for batch in Scan(snapshot, columns=[column[0]], allowed_roots=run.allowed_roots).to_batches():
         violations = find_null_violations(changed.schema, batch)
         if violations:
             first = violations[0]
@@ -279,7 +279,7 @@ def _commit(
     operation: str,
     parameters: Mapping[str, Any],
     reads_rows: bool = False,
-    run: Run = DEFAULT_RUN,
+    run: Run,
 ) -> Committed:
     return commit_change(
         snapshot,

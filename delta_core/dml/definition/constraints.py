@@ -45,7 +45,7 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str, *, run: Run =
     resolved = parse_predicate(expression, snapshot.schema)
     text = to_spark_sql(resolved)
     names = sorted({path[0] for path in referenced_columns(resolved)}) or [snapshot.schema.names[0]]
-    for batch in Scan(snapshot, columns=names).to_batches():
+    for batch in Scan(snapshot, columns=names, allowed_roots=run.allowed_roots).to_batches():
         holds = matches(resolved, batch)
         if not pc.all(holds, min_count=0).as_py():
             broken = batch.filter(pc.invert(holds)).slice(0, 1).to_pylist()[0]

@@ -40,7 +40,9 @@ def create_table(
     cluster_by = [cluster_by] if isinstance(cluster_by, str) else cluster_by
     verified_at_ms = run.now_ms()
     if Snapshot.exists(store):
-        applied = None if run.commit.txn is None else run.already_applied(Snapshot.load(store))
+        applied = (
+            None if run.commit.txn is None else run.already_applied(Snapshot.load(store, clock=run.clock))
+        )
         if applied is None:
             raise _exists(store)
         return applied

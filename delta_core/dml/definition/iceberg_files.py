@@ -19,8 +19,7 @@ from delta_core.parquet.footer import MalformedFooter, check_data_file
 from delta_core.schema.file_schema import file_fields
 from delta_core.schema.types import ArrayType, MapType, StructType
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import TABLE_ONLY
-from delta_core.storage.uri import resolve_data_path
+from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.iceberg_compat import active_compatibility
 
 _ID = b"PARQUET:field_id"
@@ -36,7 +35,9 @@ def newly_enabled_compatibilities(
     return tuple(name for name in active_compatibility(protocol, metadata) if name not in before)
 
 
-def require_iceberg_files(snapshot: Snapshot, protocol: Protocol, metadata: Metadata) -> None:
+def require_iceberg_files(
+    snapshot: Snapshot, protocol: Protocol, metadata: Metadata, *, access: DataAccess
+) -> None:
     """Refuse to enable a compatibility when a live file does not comply with it.
 
     Partition columns must be in every file, after the other columns. For `icebergCompatV2` timestamps must be
@@ -47,11 +48,13 @@ def require_iceberg_files(snapshot: Snapshot, protocol: Protocol, metadata: Meta
     Args:
         snapshot: the version of the table.
         protocol, metadata: the new table definition.
+        access: the locations where files are allowed.
 
     Raises:
         IcebergCompatibilityError: files violate the rules. The error names some of them and the reasons.
         InvalidTableError: a file is damaged.
         MissingDataFileError: a file does not exist.
+        PathEscapeError: a file is at a location that is not allowed.
     """
     enabled = newly_enabled_compatibilities(snapshot, protocol, metadata)
     if not enabled or not snapshot.files.num_files:
@@ -59,7 +62,7 @@ def require_iceberg_files(snapshot: Snapshot, protocol: Protocol, metadata: Meta
     expected = _FileRules(WritePlan.of(protocol, metadata), strict="icebergCompatV2" in enabled)
     violations: list[str] = []
     for path in _paths(snapshot):
-        violations += [f"{path} {what}" for what in expected.violations(_footer(snapshot, path))]
+        violations += [f"{path} {what}" for what in expected.violations(_footer(snapshot, path, access))]
         if len(violations) >= _MAX_VIOLATIONS:
             break
     if violations:
@@ -148,9 +151,8 @@ def _paths(snapshot: Snapshot) -> Iterator[str]:
         yield from batch.column("path").to_pylist()
 
 
-def _footer(snapshot: Snapshot, path: str) -> pq.FileMetaData:
-    store_path = resolve_data_path(path, root_uri=snapshot.store.uri)
-    with TABLE_ONLY.open(snapshot.store, store_path) as source:
+def _footer(snapshot: Snapshot, path: str, access: DataAccess) -> pq.FileMetaData:
+    with access.open_logged(path, store=snapshot.store) as source:
         try:
             check_data_file(source)
             return pq.read_metadata(source)

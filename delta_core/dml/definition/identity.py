@@ -35,7 +35,7 @@ def sync_identity(snapshot: Snapshot, column: str, *, run: Run = DEFAULT_RUN) ->
     if applied is not None:
         return applied
     identity = _identity(snapshot, column)
-    synced = identity.synced(_extreme(snapshot, identity))
+    synced = identity.synced(_extreme(snapshot, identity, run))
     if synced == identity:
         return Committed(version=snapshot.version, attempts=0, snapshot=snapshot)
     return commit_change(
@@ -60,11 +60,11 @@ def _identity(snapshot: Snapshot, column: str) -> IdentityColumn:
     return identity
 
 
-def _extreme(snapshot: Snapshot, column: IdentityColumn) -> int | None:
+def _extreme(snapshot: Snapshot, column: IdentityColumn, run: Run) -> int | None:
     """The farthest value in the direction of the step; None when every row is null."""
     farthest = max if column.step > 0 else min
     extreme: int | None = None
-    for batch in Scan(snapshot, columns=[column.name]).to_batches():
+    for batch in Scan(snapshot, columns=[column.name], allowed_roots=run.allowed_roots).to_batches():
         bounds = pc.min_max(batch.column(column.name)).as_py()
         value = bounds["max" if column.step > 0 else "min"]
         if value is not None:

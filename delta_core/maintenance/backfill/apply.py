@@ -181,4 +181,4 @@ class _Backfill:
             writer_kind=WriterKind.REWRITE,
             operation_parameters=parameters,
         )
-        return commit_or_raise(transaction.add(*actions))
+        return commit_or_raise(transaction.add(*actions), run.progress)

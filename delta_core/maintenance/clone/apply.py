@@ -180,7 +180,7 @@ def apply_clone(plan: ClonePlan, *, run: Run = DEFAULT_RUN) -> CloneResult:
             source_run = replace(run, allowed_roots=plan.allowed_roots)
             copied = copy_files(plan.copies, target=plan.target, run=source_run)
         transaction = _staged(plan, copied, run).prepare()
-    committed = commit_or_raise(transaction, owned=owned)
+    committed = commit_or_raise(transaction, run.progress, owned=owned)
     if committed.already_applied:
         owned.delete()  # An earlier run with the same idempotency key has copied the files.
     return CloneResult(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from delta_core.actions import AddFile, Metadata
 from delta_core.data.file_writer import Compression
-from delta_core.execution.executor import JsonObject
+from delta_core.execution.executor import Executor, JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.limits import available_memory_bytes, workers_for
 from delta_core.maintenance.compaction.bin_plan import CompactionBin
@@ -38,7 +37,7 @@ def rewrite_bins(
     """
 
     def write(layout: Mapping[str, Any], sources: LiveSources) -> tuple[list[AddFile], int]:
-        return _written(latest, bins, layout, sources, _within_memory(run, len(bins)))
+        return _written(latest, bins, layout, sources, run)
 
     files = [file for item in bins for file in item.files]
     return rewrite(
@@ -84,7 +83,7 @@ def _results(
     sources: LiveSources,
     run: Run,
 ) -> list[JsonObject]:
-    executor = run.executor or InlineExecutor()
+    executor = _executor(run, len(bins))
     tasks = [
         compaction_task(
             layout,
@@ -108,15 +107,15 @@ def _results(
     return [results[index] for index in range(len(tasks))]
 
 
-def _within_memory(run: Run, tasks: int) -> Run:
-    """The run. An `InlineExecutor` is limited to the number of threads that the memory allows."""
+def _executor(run: Run, tasks: int) -> Executor:
+    """The run's executor. An `InlineExecutor` gets at most the number of threads that the memory allows."""
     chosen = InlineExecutor() if run.executor is None else run.executor
     if type(chosen) is not InlineExecutor:
-        return run
+        return chosen
     workers = workers_for(
         tasks=tasks,
         task_memory_bytes=TASK_MEMORY_BYTES,
         memory_bytes=available_memory_bytes(),
         cpus=chosen.max_workers,
     )
-    return replace(run, executor=InlineExecutor(workers))
+    return InlineExecutor(workers)

@@ -214,7 +214,7 @@ def apply_conversion(plan: ConversionPlan, *, run: Run = DEFAULT_RUN) -> Committ
     )
     transaction.add(plan.protocol, plan.metadata, *plan.files)
     transaction.set_metrics({"numConvertedFiles": len(plan.files), "numOutputRows": plan.rows})
-    result = commit_and_checkpoint(transaction)
+    result = commit_and_checkpoint(transaction, run.progress)
     if isinstance(result, Conflict):
         raise table_exists(plan.store) from result.error
     return raise_for_result(result)

@@ -82,11 +82,12 @@ def _narrow_files(
     }
     types = {item.name: item.type for item in PhysicalStep(plan).file_schema if item.name in fields}
     columns = [(fields[name], kind) for name, kind in types.items()]
+    access = drop.run.access
     for batch in snapshot.files.batches(["path"]):
         for path in batch.column("path").to_pylist():
             if path in wide:
                 continue
-            with readable(path), drop.run.access.open_logged(path, store=snapshot.store) as source:
+            with readable(path), access.open_logged(path, store=snapshot.store) as source:
                 schema = pq.read_schema(source)
             if _fits(schema, plan.mapping, columns):
                 wide.add(path)

@@ -25,8 +25,7 @@ from delta_core.maintenance.restore.samples import sample_row
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.scan.record_batches import FileReader
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import TABLE_ONLY
-from delta_core.storage.uri import resolve_data_path
+from delta_core.storage.data_access import DataAccess
 
 MAX_SAMPLE_ROWS = 20
 _BATCH_ROWS = 65_536
@@ -46,21 +45,20 @@ class _Side:
     snapshot: Snapshot
     files: Sequence[_File]
     reader: FileReader
+    access: DataAccess
 
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
         file = self.files[number]
-        store = self.snapshot.store
-        path = resolve_data_path(file.raw_path, root_uri=store.uri)
-        yield from self.reader.read(store, path, file.partition_values)
+        place = self.access.locate(file.raw_path, store=self.snapshot.store)
+        yield from self.reader.read(place.store, place.path, file.partition_values)
 
     def num_rows(self) -> int:
         """Row count from statistics, or else from footers; a file that cannot be opened counts as empty."""
         return sum(self._rows_of(file) if file.rows is None else file.rows for file in self.files)
 
     def _rows_of(self, file: _File) -> int:
-        store = self.snapshot.store
         try:
-            with TABLE_ONLY.open(store, resolve_data_path(file.raw_path, root_uri=store.uri)) as source:
+            with self.access.open_logged(file.raw_path, store=self.snapshot.store) as source:
                 return int(pq.read_metadata(source).num_rows)
         except (DeltaError, pa.ArrowException, OSError):
             return 0
@@ -85,7 +83,7 @@ def diff_rows(
         plan: made from `snapshot` by `plan_restore`.
         sample_rows: how many sample rows of each kind to return, at most 20; 0 for none.
         rows_in_memory: approximate number of rows that are compared at once.
-        run: the surroundings, such as the clock and the commit properties.
+        run: the surroundings. Its clock, progress and allowed roots are used.
 
     Raises:
         RestoreError: the plan is for another version, or `sample_rows` is out of range.
@@ -108,8 +106,8 @@ def diff_rows(
         version.require_readable(operation="compare the rows of two versions")
     columns = ComparedColumns.of(snapshot.schema, target.schema)
     sides = (
-        _side(snapshot, plan.removed),
-        _side(target, plan.added),
+        _side(snapshot, plan.removed, run.access),
+        _side(target, plan.added, run.access),
     )
     total = len(sides[0].files) + len(sides[1].files)
     rows: list[int] = [0, 0]
@@ -149,7 +147,7 @@ def diff_rows(
     )
 
 
-def _side(snapshot: Snapshot, files: Sequence[RestoredFile]) -> _Side:
+def _side(snapshot: Snapshot, files: Sequence[RestoredFile], access: DataAccess) -> _Side:
     rows = {file.key: file.rows for file in files}
     live = snapshot.files.to_table(["path", "partition_values", "deletion_vector"])
     return _Side(
@@ -163,7 +161,9 @@ def _side(snapshot: Snapshot, files: Sequence[RestoredFile]) -> _Side:
             schema=snapshot.schema,
             partition_columns=snapshot.partition_columns,
             batch_rows=_BATCH_ROWS,
+            access=access,
         ),
+        access=access,
     )
 
 

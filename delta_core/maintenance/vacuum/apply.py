@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
 from delta_core.dml.post_commit import commit_or_raise
-from delta_core.errors import DeltaError, MaintenanceError
+from delta_core.errors import DeltaError
 from delta_core.execution.executor import Executor, JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.leases.pins import pins_in_force
 from delta_core.log.log_path import commit_path
+from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
 from delta_core.maintenance.vacuum.pinned import Pins
@@ -86,12 +87,7 @@ def apply_vacuum(
         StorageError: the store failed. Some files of the plan may already be deleted.
     """
     latest = snapshot.refresh()
-    if latest.metadata.id != plan.table_id:
-        raise MaintenanceError(
-            "The plan is for another table.",
-            cause=f"The plan has the table id {plan.table_id}, but the table has {latest.metadata.id}.",
-            fix="Make a new plan for this table.",
-        )
+    require_same_table(latest, plan.table_id)
     latest.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
     require_table_directory(latest.store.uri)
     require_deletable(latest, plan.columns.each_path())

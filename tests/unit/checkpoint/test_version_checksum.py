@@ -21,12 +21,13 @@ from delta_core.actions import (
     DomainMetadata,
     SetTransaction,
 )
+from delta_core.checkpoint import auxiliary_files
 from delta_core.checkpoint.classic import write_checkpoint
 from delta_core.checkpoint.version_checksum import checksum_fields, write_version_checksum
-from delta_core.dml import post_commit
 from delta_core.errors import CorruptLogError, DeltaWarning, StaleCommitError
 from delta_core.log.checksum import parse_checksum
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.table_properties import CHECKPOINT_INTERVAL
 from tests.support.log_builder import NOW_MS, LogBuilder, add, metadata, protocol, remove
 
 ALWAYS = {"deltaward.versionChecksum": "always"}
@@ -304,9 +305,9 @@ def test_an_expired_transaction_contradicts_nothing(log: LogBuilder) -> None:
 
 def test_a_later_snapshot_gives_none(log: LogBuilder, caplog: pytest.LogCaptureFixture) -> None:
     log.commit(metadata(configuration=ALWAYS))
-    post_commit.write_auxiliary_files(_load(log), committed_version=2, txn_id="t")
+    auxiliary_files.write_auxiliary_files(_load(log), committed_version=2, txn_id="t", with_checkpoint=False)
     assert not list(log.log.glob("*.crc"))
-    post_commit.write_auxiliary_files(_load(log), committed_version=3, txn_id="t")
+    auxiliary_files.write_auxiliary_files(_load(log), committed_version=3, txn_id="t", with_checkpoint=False)
     assert _fields(log, 3)["txnId"] == "t"
     assert caplog.records == []
 
@@ -317,15 +318,28 @@ def test_a_failure_is_only_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     messages: list[str] = []
     monkeypatch.setattr(
-        logging.getLogger(post_commit.__name__), "warning", lambda text, **_: messages.append(text)
+        logging.getLogger(auxiliary_files.__name__), "warning", lambda text, **_: messages.append(text)
     )
-    monkeypatch.setattr(post_commit, "write_version_checksum", fail)
-    monkeypatch.setattr(post_commit, "compact_log", fail)
+    monkeypatch.setattr(auxiliary_files, "write_version_checksum", fail)
+    monkeypatch.setattr(auxiliary_files, "compact_log", fail)
     configuration = {**ALWAYS, "deltaward.logCompactionInterval": "2"}
     for number in range(2):
         write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append", configuration=configuration)
     assert DeltaTable(tmp_path).version() == 1
     assert messages == ["version checksum after commit failed"] * 2 + ["log compaction after commit failed"]
+
+
+def test_an_interval_that_cannot_be_used_costs_no_checksum(tmp_path: Path) -> None:
+    """The checkpoint comes at the default interval, and its checksum with it."""
+    write_deltalake(tmp_path, pa.table({"id": [0]}))
+    log = tmp_path / "_delta_log" / f"{0:020}.json"
+    empty, unusable = '"configuration":{', '"configuration":{"delta.checkpointInterval":"often"'
+    log.write_text(log.read_text().replace(empty, unusable, 1))
+    due = [CHECKPOINT_INTERVAL.default, 2 * CHECKPOINT_INTERVAL.default]
+    for number in range(due[-1]):
+        write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append")
+    for suffix in (".crc", ".parquet"):
+        assert sorted(int(path.name[:20]) for path in log.parent.glob(f"*{suffix}")) == due
 
 
 def test_a_policy_that_is_none_costs_no_commit(tmp_path: Path) -> None:

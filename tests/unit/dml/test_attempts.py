@@ -11,7 +11,7 @@ import pytest
 from delta_core import DeltaTable, GroupCommit, IdentityGenerator, define_column, write_deltalake
 from delta_core.clock import ManualClock, SystemClock
 from delta_core.dml import group_commit, write
-from delta_core.dml.write import Attempts
+from delta_core.dml.attempts import Attempts
 from delta_core.errors import CommitError, MaxCommitAttemptsError
 from delta_core.run import Run
 from delta_core.transaction.commit_properties import CommitProperties

@@ -19,6 +19,7 @@ from delta_core.errors import (
     ConfigurationError,
     ExpressionError,
     SchemaMismatchError,
+    TableExistsError,
 )
 from delta_core.run import Run
 from delta_core.scan.scan import Scan
@@ -61,6 +62,19 @@ def ids(store: LocalLogStore) -> list[int]:
 
 def num_data_files(store: LocalLogStore) -> int:
     return sum(info.path.startswith("job-1/") for info in store.walk())
+
+
+def test_a_table_that_exists_is_not_created_again(store: LocalLogStore) -> None:
+    key = SetTransaction(app_id="job", version=1)
+    first = Run(commit=CommitProperties(txn=key))
+    data = rows(1)
+    commit(store, written(store, data), data, definition=BY_P, mode="create", run=first)
+    with pytest.raises(TableExistsError, match="already exists"):
+        commit(store, written(store, data), data, definition=BY_P, mode="create")
+    assert num_data_files(store) == 1, "the refused files are deleted"
+    again = commit(store, written(store, data), data, definition=BY_P, mode="create", run=first)
+    assert again.already_applied
+    assert ids(store) == [1]
 
 
 def test_creates_appends_replaces_and_overwrites(store: LocalLogStore) -> None:

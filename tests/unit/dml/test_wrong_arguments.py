@@ -126,3 +126,33 @@ def test_a_new_table_of_nonsense_is_not_created(tmp_path: Path) -> None:
         with pytest.raises((ConfigurationError, InvalidTablePropertyError)):
             write_deltalake(tmp_path / "t", ROWS, **arguments)
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda table, wrong: table.delete("id = 1", commit_properties=wrong),
+        lambda table, wrong: table.update({"id": "2"}, commit_properties=wrong),
+        lambda table, wrong: table.restore(0, commit_properties=wrong),
+        lambda table, wrong: table.vacuum(commit_properties=wrong),
+        lambda table, wrong: table.repair(commit_properties=wrong),
+        lambda table, wrong: table.alter.set_name("t", commit_properties=wrong),
+        lambda table, wrong: table.alter.set_properties({"a": "b"}, commit_properties=wrong),
+        lambda table, wrong: table.alter.drop_feature("deletionVectors", commit_properties=wrong),
+        lambda table, wrong: table.optimize.compact(commit_properties=wrong),
+        lambda table, wrong: table.optimize.purge(commit_properties=wrong),
+        lambda table, wrong: table.optimize.z_order(["id"], commit_properties=wrong),
+        lambda table, wrong: table.optimize.cluster(commit_properties=wrong),
+        lambda table, wrong: table.optimize.enable_row_tracking(commit_properties=wrong),
+        lambda table, wrong: table.optimize.assign_row_ids(wrong),
+    ],
+)
+def test_wrong_commit_properties_are_refused_before_anything_is_read(
+    tmp_path: Path, call: Callable[[DeltaTable, Any], Any]
+) -> None:
+    for number in range(2):
+        write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append")
+    table = DeltaTable(tmp_path, version=0)
+    with pytest.raises(ConfigurationError, match="CommitProperties"):
+        call(table, {"author": "ann"})
+    assert table.version() == 0, "the handle still shows the version that it was opened at"

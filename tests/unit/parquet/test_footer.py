@@ -155,7 +155,7 @@ FORGERIES: dict[str, tuple[Any, str]] = {
     "many children": (lambda f: f[2][0].update({5: 2**40}), "children"),
     "no schema": (lambda f: f[2].clear(), "ends early"),
     "no such repetition": (lambda f: f[2][1].update({3: 7}), "invalid repetition type"),
-    "a name that is no text": (lambda f: f[2][1].update({4: b"\xff"}), "does not have the type"),
+    "a name that is not UTF-8": (lambda f: f[2][1].update({4: b"\xff"}), "does not have the type"),
     "a number for a list": (lambda f: f.update({4: 1}), "does not have the type"),
     "no row groups": (lambda f: f.pop(4), "does not have the type"),
 }

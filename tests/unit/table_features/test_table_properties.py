@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delta_core.dml.post_commit import LOG_COMPACTION_INTERVAL, VERSION_CHECKSUM
+from delta_core.checkpoint.auxiliary_files import LOG_COMPACTION_INTERVAL, VERSION_CHECKSUM
 from delta_core.errors import InvalidTablePropertyError
 from delta_core.snapshot.commit_time import ENABLEMENT_VERSION
 from delta_core.table_features.table_properties import (
