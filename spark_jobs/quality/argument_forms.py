@@ -19,6 +19,8 @@ def has_usual_form(type_name: str, name: str, value: object) -> bool:
         return True
     if name == "value_set" and type_name == _NEEDS_MEMBERS and not value:
         return False
+    if name == "column_list" and type_name != _MAY_LIST_ONE_COLUMN:
+        return isinstance(value, list) and len(value) > 1 and _is_string_list(value)
     return _CHECKS[name](value)
 
 
@@ -69,10 +71,6 @@ def _is_list(value: object) -> bool:
 
 def _is_string_list(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_is_string, value))
-
-
-def _is_column_list(value: object) -> bool:
-    return _is_string_list(value) and len(value) > 1  # type: ignore[arg-type]
 
 
 def _is_pair_list(value: object) -> bool:
@@ -128,6 +126,7 @@ _ABOUT_ANY_VALUES: Final = frozenset(
     }
 )
 _NEEDS_MEMBERS: Final = "expect_column_distinct_values_to_be_in_set"
+_MAY_LIST_ONE_COLUMN: Final = "expect_table_columns_to_match_ordered_list"
 
 _CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
     "allow_relative_error": _is_flag,
@@ -135,7 +134,7 @@ _CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
     "column_A": _is_name,
     "column_B": _is_name,
     "column_index": _is_integer,
-    "column_list": _is_column_list,
+    "column_list": _is_string_list,
     "column_set": _is_string_list,
     "condition_parser": lambda value: value in ("great_expectations", "pandas", "spark"),
     "escape": lambda value: isinstance(value, str) and len(value) == 1,

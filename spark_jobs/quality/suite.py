@@ -84,10 +84,10 @@ def require_evaluated(outcomes: Sequence[ExpectationOutcome], *, shows_values: b
 
 def _planned(spec: ExpectationSpec, schema: StructType) -> PlannedExpectation:
     require_no_order(spec)
-    library_class = None if spec.type in NATIVE_ARGUMENTS else expectation_class(spec.type)
     spec = replace(spec, kwargs=_with_canonical_columns(spec, schema))
     kwargs = _with_typed_values(spec, schema)
-    if library_class is not None:
+    if spec.type not in NATIVE_ARGUMENTS:
+        library_class = expectation_class(spec.type)
         made = _made(library_class, spec, kwargs)
         rule = _rule(spec, kwargs, schema)
         return PlannedExpectation(

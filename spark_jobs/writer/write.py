@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from delta_core.actions import SetTransaction
 from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.dml.commit_files import CommitMode, commit_new_files
+from delta_core.dml.commit_files import CommitMode, commit_new_files, table_exists
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError, TableNotFoundError
 from delta_core.execution.progress import ProgressReporter
@@ -168,13 +168,11 @@ def write_to(
     started = run.clock.monotonic_seconds()
     verified_at_ms = run.now_ms()
     version_from = snapshot.version if snapshot is not None else None
-    if request.mode is CommitMode.CREATE and snapshot is not None:
-        raise ConfigurationError(
-            f"There is already a Delta table at {store.uri}.", fix="Use the mode 'append' or 'overwrite'."
-        )
     if snapshot is not None:
         if run.already_applied(snapshot) is not None:
             return _result(request, version_from, version_from, was_applied=True)
+        if request.mode is CommitMode.CREATE:
+            raise table_exists(store.uri)
         snapshot.require_writable(writer_kind=WriterKind.SPARK_ROWS)
     data_schema = _data_schema(df, request)
     change = plan_metadata_update(

@@ -19,6 +19,7 @@ from delta_core.errors import (
     ExpressionError,
     JobFailedError,
     SchemaMismatchError,
+    TableExistsError,
     UnsupportedTableFeatureError,
 )
 from delta_core.schema.types import INTEGER, LONG, STRING, ArrayType, StructField, StructType
@@ -188,8 +189,15 @@ def test_the_same_transaction_applies_once(spark: SparkSession, table: Path) -> 
 
 
 def test_mode_error_needs_a_new_table(spark: SparkSession, table: Path) -> None:
-    refused(ConfigurationError, "already", spark.range(1), table, mode="error")
+    refused(TableExistsError, "already", spark.range(1), table, mode="error")
     refused(ConfigurationError, "mode", spark.range(1), table, mode="ignore")
+
+
+def test_a_creation_repeated_with_its_key_is_applied_once(spark: SparkSession, tmp_path: Path) -> None:
+    uri, key = str(tmp_path / "new"), ("app", 1)
+    assert not spark_jobs.write(spark.range(1), uri, mode="error", txn=key).already_applied
+    assert spark_jobs.write(spark.range(1), uri, mode="error", txn=key).already_applied
+    assert DeltaTable(uri).version() == 0
 
 
 def test_a_failing_spark_job_leaves_nothing(spark: SparkSession, table: Path) -> None:
