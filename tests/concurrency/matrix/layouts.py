@@ -16,8 +16,10 @@ import pyarrow as pa
 from delta_core.dml.definition.constraints import add_constraint
 from delta_core.dml.definition.create import create_table
 from delta_core.dml.write import write_deltalake
+from delta_core.run import Run
 from delta_core.schema.types import LONG, STRING, StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from delta_core.transaction.file_actions import add_actions
 from delta_core.transaction.isolation import IsolationLevel
 from tests.concurrency.matrix.memory_store import MemoryStore
@@ -134,6 +136,9 @@ class Handle:
 
     def adopt(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+
+    def new_run(self, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES) -> Run:
+        return Run(clock=self.snapshot.clock, commit=commit_properties)
 
 
 def rows(*ids: int, partition: str, value: str = "start") -> pa.Table:
