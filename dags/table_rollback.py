@@ -49,8 +49,8 @@ def apply(params: dict[str, Any], ti: Any = None) -> bool:
         return False
     if missing := planned["predicted"]["files_missing"]:
         raise AirflowFailException(
-            f"Data files of version {planned['output']['target_version']} are missing: {missing}. Restore a "
-            "later version, recover the files, or give up their rows with "
+            f"Data files of version {planned['output']['target_version']} are missing in the store: "
+            f"{missing}. Restore a later version, recover the files, or give up their rows with "
             "`deltaward restore --ignore-missing-files`."
         )
     return True

@@ -1,8 +1,4 @@
-"""Counters of commits: plain numbers of this process, which a program exports in any format.
-
-Modules log through `logging.getLogger(__name__)` with structured fields in `extra`. Nothing is configured at
-import.
-"""
+"""Counters of commits: plain numbers of this process, which a program exports in any format."""
 
 from __future__ import annotations
 

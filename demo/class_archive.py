@@ -1,8 +1,8 @@
 """A class data archive for Spark: a JVM that maps it starts in half the time.
 
 `python -m demo.class_archive` creates a missing archive in less than a minute. It is stored in `.tools/`, for
-one release of Spark and of Java. A JVM of a different
-release, or with different jars, starts without the archive.
+one release of Spark and of Java. A JVM of a different release, or with different jars, starts without the
+archive.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 See PROTOCOL.md, "Delta Log Entries". There are two levels. `parse_commit` checks a commit and returns its
 actions as plain dictionaries, for columnar replay. `decode_commit` returns action objects. A commit that
 violates the protocol raises an error that names the file and the line; it is never read in part. Unknown
-actions and fields are ignored, as the protocol requires. `commitInfo` keeps its unknown fields. A line that
-names a key twice is refused, because readers differ in the value that they use.
+actions and fields are ignored, as the protocol requires. `commitInfo` keeps its unknown fields. A line in
+which an object has a key twice is refused, because readers differ in the value that they use.
 """
 
 from __future__ import annotations

@@ -123,7 +123,10 @@ def vacuum(
     table: Uri,
     retention_hours: Annotated[
         float | None,
-        typer.Option(help="Keep younger files, in hours. By default the table's retention, at least 168."),
+        typer.Option(
+            help="Keep files that are younger than this number of hours. By default the table's retention, "
+            "at least 168."
+        ),
     ] = None,
     enforce_retention: Annotated[
         bool, typer.Option(help="Refuse a retention that is shorter than the safe minimum.")

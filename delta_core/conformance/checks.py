@@ -16,7 +16,7 @@ _NEEDS_DELETE: Final = frozenset({"delete_removes", "only_unchanged_objects_are_
 
 
 def _contract(context: Context) -> str:
-    """The suite of `log_store_contract`, with each guarantee in a directory of its own."""
+    """The guarantees of `delta_core.conformance.LogStoreContract`, each in a directory of its own."""
     broken: list[str] = []
     run = [name for name in CONTRACT if context.may_delete or name not in _NEEDS_DELETE]
     for name in run:
@@ -61,8 +61,8 @@ CHECKS: Final = (
         title="The interface keeps its contract",
         run=_contract,
         cause="The store or its client violates the contract of the interface.",
-        fix="Report it with the message above. The module log_store_contract is a pytest suite of the same "
-        "checks.",
+        fix="Report it with the message above. delta_core.conformance.LogStoreContract is a pytest suite of "
+        "the same checks.",
         seconds=30.0,
     ),
     Check(

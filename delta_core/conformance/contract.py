@@ -1,8 +1,8 @@
-"""The guarantees of `delta_core.storage.log_store.LogStore`, one function each, on an empty store.
+"""The guarantees of `delta_core.storage.LogStore`, one function each, on an empty store.
 
 A function returns when its guarantee holds and raises StoreContractError when it does not. Errors of the
-store itself are not caught. `log_store_contract` makes a pytest suite of the functions, `suite` a run
-on a URI.
+store itself are not caught. `delta_core.conformance.LogStoreContract` makes a pytest suite of the functions,
+`suite` a run on a URI.
 """
 
 from __future__ import annotations

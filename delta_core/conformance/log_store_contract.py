@@ -22,7 +22,7 @@ RACE_ROUNDS = 20
 
 
 class LogStoreContract:
-    """The guarantees of `delta_core.storage.log_store.LogStore`."""
+    """The guarantees of `delta_core.storage.LogStore`."""
 
     @pytest.fixture
     def store(self) -> LogStore:

@@ -1,1 +1,1 @@
-"""Data files: reading, writing, statistics, and the constraints of their rows."""
+"""Data files: writing, statistics, and the constraints of their rows."""

@@ -171,10 +171,12 @@ class _Writer:
             self._descriptors.append(_inline(data, cardinality=cardinality))
             return
         framed_bytes = len(data) + FRAME_BYTES
-        if 1 + framed_bytes >= MAX_DELETION_VECTOR_BYTES:
+        # A file with only this deletion vector, its frame and the version byte must be below the limit.
+        most_bytes = MAX_DELETION_VECTOR_BYTES - 2 - FRAME_BYTES
+        if len(data) > most_bytes:
             raise ConfigurationError(
                 f"A deletion vector of {cardinality} rows is too large.",
-                cause=f"It has {len(data)} bytes, and the limit is {MAX_DELETION_VECTOR_BYTES - 1}.",
+                cause=f"It has {len(data)} bytes, and the limit is {most_bytes}.",
                 fix="Rewrite the data file instead.",
             )
         if self._open is not None and self._open.size_bytes + framed_bytes > self._max_file_bytes:

@@ -1,4 +1,4 @@
-"""The part of the machine that a job may use: processors, memory, requests per second."""
+"""The part of the machine that a job may use: processors and memory."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class JobContext:
         executor: runs task maps.
         progress: receives the job's events.
         storage_options: resolved by the driver from `JobSpec.storage_ref`, for all stores of the job. A local
-            store takes no options: see `delta_core.storage.open.options_for`.
+            store takes no options: see `delta_core.storage.options_for`.
         observer: receives the phases of each commit. A handler passes it to every transaction.
         lease_ttl_seconds: how long the job's lease remains after the job died.
         job_id: the job's id, never empty inside a handler.

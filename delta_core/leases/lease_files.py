@@ -137,7 +137,9 @@ class LeaseFiles:
         )
 
     def create(self, number: int, record: LeaseRecord) -> bool:
-        """Create the file with a number, unless another holder has. One write; more if the answer is unclear.
+        """Create the file with this number, unless another holder has created it.
+
+        Cost: one write. If the store's answer is unclear, also a read, and further writes.
 
         Returns:
             True when the number has this content, regardless of the attempt that wrote it.

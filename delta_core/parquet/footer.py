@@ -193,9 +193,12 @@ def _column(column: dict[int, Any], leaf: Leaf, rows: int, body_end: int, limit_
     pages = start
     if (dictionary := meta.get(11)) is not None and 0 < dictionary < start:
         start = dictionary
-    if values and not 4 <= start <= pages < start + stored <= body_end:
+    end = start + stored
+    if values and not 4 <= start <= end <= body_end:
+        raise MalformedFooter(f"the column {path} is at bytes {start} to {end}, outside of 4 to {body_end}")
+    if values and pages >= end:
         raise MalformedFooter(
-            f"the column {path} is at bytes {start} to {start + stored}, outside of 4 to {body_end}"
+            f"the data pages of the column {path} begin at byte {pages}, but the column ends at byte {end}"
         )
     if leaf.max_repetition == 0 and values != rows:
         raise MalformedFooter(f"the column {path} has {values} values for {rows} rows, instead of one each")

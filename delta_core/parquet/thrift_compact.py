@@ -109,7 +109,9 @@ class _Reader:
         count = self._unsigned()
         if not count:
             return []
-        if depth > MAX_DEPTH or count > len(self._data) - self.at:
+        if depth > MAX_DEPTH:
+            raise MalformedThrift(f"it is nested more than {MAX_DEPTH} deep")
+        if count > len(self._data) - self.at:
             raise MalformedThrift(f"a map claims {count} entries, more than fit")
         kinds = self._data[self.at]
         self.at += 1

@@ -90,7 +90,7 @@ def to_arrow(schema: StructType) -> pa.Schema:
 
 
 def field_to_arrow(field: StructField) -> pa.Field:
-    """The Arrow field for a column or struct field. Its metadata marks a variant (`variants.marks`)."""
+    """The Arrow field for a column or struct field. Its metadata marks a variant (`is_marked`)."""
     return _field(field.name, field.data_type, nullable=field.nullable)
 
 

@@ -1,4 +1,4 @@
-"""Schema changes without rewriting data, and the checks that every schema must pass."""
+"""Merging of a table's schema with that of new data, and the checks that every schema must pass."""
 
 from __future__ import annotations
 

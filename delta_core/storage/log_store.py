@@ -38,7 +38,7 @@ class ObjectInfo:
 class LogStore(Protocol):
     """Objects below one table root.
 
-    Every implementation guarantees the following (`delta_core.conformance.log_store_contract` checks it):
+    Every implementation guarantees the following (`delta_core.conformance.LogStoreContract` checks it):
     readers see a complete object or no object; of any number of concurrent `put_if_absent` calls for one
     path exactly one returns normally; the effect of a call that has returned survives a crash.
     """

@@ -61,7 +61,11 @@ def endpoint_of(options: StoreOptions) -> str | None:
 
 
 def profile_of(options: StoreOptions) -> str | None:
-    """The profile of the shared configuration to use; None when the options have keys, or no profile."""
+    """The profile of the shared AWS configuration: the option `profile`, or else AWS_PROFILE, or else None.
+
+    AWS_PROFILE is ignored when the options select other credentials, such as keys or a role, and when the
+    environment has AWS_ACCESS_KEY_ID.
+    """
     named = not _IDENTITY.isdisjoint(options.service) or bool(os.environ.get("AWS_ACCESS_KEY_ID"))
     return options.own.get("profile") or (None if named else os.environ.get("AWS_PROFILE"))
 

@@ -56,7 +56,7 @@ class WriterKind(Enum):
         "an earlier version, of another table, or of Parquet files; lost files are removed (`repair`)",
     )
     CHECKPOINT = ("checkpoint", "checkpoints", "checkpoints of the log; no data file is opened")
-    CLEANUP = ("clean-up", "cleaning up the log", "deleting log files before a checkpoint")
+    CLEANUP = ("clean-up", "cleaning up the log", "deleting log files that a checkpoint replaces")
     VACUUM = ("vacuum", "vacuum", "deleting data files that no version needs, and the commits that record it")
 
     def __init__(self, heading: str, words: str, description: str) -> None:

@@ -38,9 +38,10 @@ everything else to standard error.
 
 With `--json`, a command that runs a job prints its JobResult as
 [job-result.schema.json](job-result.schema.json) describes it, while `history` prints a list of commits and
-`audit` prints an object with `commits` and `anomalies`. `history` shows the time of a version by the
-protocol: the in-commit timestamp, or the modification time of the log file when the table has no in-commit
-timestamps. `audit` shows the time of the writer's clock. The two differ for a table that was copied.
+`audit` prints an object with `commits` and `anomalies`. `history` shows the time that
+the protocol defines for a version: the in-commit timestamp, or the modification time of the log file when the
+table has no in-commit timestamps. `audit` shows the time of the writer's clock. The two differ for a table
+that was copied.
 """
 
 

@@ -163,7 +163,8 @@ def apply_clone(plan: ClonePlan, *, run: Run = DEFAULT_RUN) -> CloneResult:
 
     Args:
         plan: made by `plan_clone`.
-        run: the surroundings, such as the clock and the commit properties.
+        run: the surroundings, such as the clock and the commit properties. The allowed roots of
+            the plan are used, not those of the run.
 
     Raises:
         MissingDataFileError: a file of the source is missing, for instance because a vacuum deleted it.

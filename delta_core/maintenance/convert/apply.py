@@ -124,7 +124,7 @@ def plan_conversion(
         name, description: name and description of the table.
         configuration: table properties.
         collect_stats: whether to take column statistics from the footers; row counts are always taken.
-        run: the surroundings, such as the clock and the commit properties.
+        run: the surroundings. The clock and the executor are used.
 
     Raises:
         TableExistsError: there is a transaction log.

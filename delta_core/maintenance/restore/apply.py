@@ -95,7 +95,7 @@ def apply_restore(
         )
     if current.missing and not ignore_missing_files:
         raise MissingDataFileError(
-            f"The store lacks data files ({len(current.missing)}) of version {plan.target_version}, "
+            f"Data files of version {plan.target_version} are missing in the store: {len(current.missing)}, "
             f"such as {current.missing[0]!r}.",
             cause="A vacuum deleted the files, or they were lost.",
             fix="Restore a later version, recover the files, or pass ignore_missing_files=True, which loses "

@@ -46,7 +46,7 @@ def verify_table(
             one of the two versions has.
         expected_rows: the expected number of rows, compared with the statistics.
         sample_footers: number of footers to read.
-        run: the surroundings, such as the clock and the commit properties.
+        run: the surroundings. The clock and the allowed roots are used.
 
     Raises:
         DeltaError: a check could not run, for example because the compared version is not in the log.

@@ -43,7 +43,7 @@ def verify_commits(store: LogStore, versions: Sequence[int], *, run: Run = DEFAU
     Args:
         store: the table's store.
         versions: the versions of the commits, in any order.
-        run: the surroundings, such as the clock and the commit properties.
+        run: the surroundings. The clock and the allowed roots are used.
 
     Returns:
         The report. Without versions it has no checks and costs no request.

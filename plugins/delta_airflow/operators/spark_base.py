@@ -19,8 +19,7 @@ class SparkOperator(BaseOperator):
 
     Args:
         spark_conn_id: an Airflow connection of type `spark` or `spark_connect`. Its type decides the runner.
-            None: the connection of type `deltaward` decides the runner and the Spark cluster
-            (templated).
+            None: the connection of type `deltaward` decides the runner and the Spark cluster (templated).
         spark_conf: Spark settings, a mapping or JSON; the provider calls it `conf` (templated).
         name: the name of the Spark application (templated).
         packages, exclude_packages, repositories: Maven coordinates and repositories (templated).

@@ -37,7 +37,7 @@ class _Sink:
 
 
 class InlineRunner:
-    """Runs `delta_core.jobs.runner` in this process, task maps on threads.
+    """Runs a job with `delta_core.jobs.run_job` in this process, task maps on threads.
 
     Args:
         directory: the directory for specification, result and state.

@@ -46,7 +46,7 @@ def clone_history(
         target: the clone's store.
         from_version: the oldest version that must be readable; None for every readable version.
         compare_bytes: read every file and its copy again, and compare them.
-        run: the surroundings, such as the clock and the commit properties.
+        run: the surroundings. The clock, the executor and the allowed roots are used.
 
     Raises:
         CloneError: the target has other files, or overlaps the source, or a file differs from the log.

@@ -81,7 +81,9 @@ def whole_log(listing: LogListing, *, version: int, from_version: int | None, ur
 
 
 def later_log(listing: LogListing, *, after: int, version: int, uri: str) -> KeptLog:
-    """The log after the clone's newest version `after`, and the files of it that the clone may lack.
+    """The source's log from version `after`, the clone's newest version, to `version`.
+
+    The log files of version `after` are part of it, because the clone may lack some of them.
 
     Raises:
         CloneError: the source's log no longer has a commit that the clone lacks.
