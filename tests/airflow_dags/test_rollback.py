@@ -162,7 +162,7 @@ def test_nobody_is_asked_for_what_cannot_be_done(seen: dict[str, Any]) -> None:
     assert run["state"] == "failed"
     assert (run["tasks"]["apply"], run["tasks"]["restore"]) == ("failed", "upstream_failed")
     assert run["asked"] == []
-    assert "Data files of version 1 are missing: 1." in run["log"]
+    assert "Data files of version 1 are missing in the store: 1." in run["log"]
 
 
 def test_asking_nobody_needs_the_deployments_leave(seen: dict[str, Any]) -> None:

@@ -116,6 +116,16 @@ def test_every_folder_named_in_the_architecture_is_there() -> None:
     assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
+def test_every_module_named_in_the_architecture_is_there() -> None:
+    """The page names a module by its path, or by the end of it."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`([\w/.-]+\.py)`", text))
+    assert len(named) > 10
+    modules = [f"/{path.as_posix()}" for path in tracked_files() if path.suffix == ".py"]
+    missing = {name for name in named if not any(module.endswith(f"/{name}") for module in modules)}
+    assert missing == set()
+
+
 def test_every_decision_record_is_listed_and_dated() -> None:
     records = {path.name for path in tracked_files() if path.match("docs/adr/*.md")} - {"README.md"}
     listed = set(re.findall(r"\]\(([^)]+\.md)\)", (ROOT / "docs" / "adr" / "README.md").read_text()))

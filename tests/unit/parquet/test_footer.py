@@ -139,7 +139,7 @@ FORGERIES: dict[str, tuple[Any, str]] = {
     "no values": (lambda f: column(f, 1).update({5: 0}), "claims 0 values"),
     "unfolded bytes": (lambda f: column(f).update({6: 2**40}), "would decompress to"),
     "negative bytes": (lambda f: column(f).update({7: -5}), "stored bytes of a is -5"),
-    "beyond the file": (lambda f: column(f).update({9: 10**6}), "the column a is at"),
+    "beyond the file": (lambda f: column(f).update({9: 10**6}), "data pages of the column a begin at"),
     "into the footer": (lambda f: column(f).update({7: 10**5}), "the column a is at"),
     "dictionary before the file": (lambda f: column(f).update({11: 1}), "the column a is at bytes 1"),
     "nulls": (lambda f: column(f)[12].update({3: 5}), "5 nulls, but 4 values"),

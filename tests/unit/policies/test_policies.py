@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from delta_core.errors import ConfigurationError
-from delta_core.maintenance.observe import MaintenanceRules, TableHealth
+from delta_core.maintenance.observe import MaintenanceRules, TableHealth, decide
 from delta_core.policies.load import load_policies, parse_policies
 from delta_core.policies.resolve import resolve, resolve_all
 
@@ -128,3 +128,12 @@ def facts(**changes: Any) -> TableHealth:
     fields: dict[str, Any] = dict.fromkeys(TableHealth.__dataclass_fields__, 0)
     fields |= {"uri": "u", "table_id": "i", "checkpoint_version": None, "checkpoint_interval": 10}
     return TableHealth(**{**fields, "last_optimize_ms": None, "last_vacuum_ms": None, **changes})
+
+
+def test_compaction_that_a_policy_disables_is_never_due() -> None:
+    health = facts(num_files=100, small_files=100, compactable_files=100)
+    enabled, disabled = (
+        decide(health, resolve(policies(), name).rules())[0] for name in ("weather", "raw_flights")
+    )
+    assert (enabled.verb, enabled.due) == ("optimize", True)
+    assert (disabled.verb, disabled.due, disabled.urgency) == ("optimize", False, 0.0)

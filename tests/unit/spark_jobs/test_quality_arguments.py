@@ -120,13 +120,16 @@ def test_usual_arguments_are_read_as_the_library_reads_them(name: str) -> None:
 def test_what_is_taken_without_the_library_the_library_takes_too(name: str) -> None:
     choose = random.Random(name)
     library = expectation_class(name)
+    accepted = 0
     for _ in range(100):
         kwargs = _some_arguments(name, choose)
         for key in choose.sample(sorted(kwargs), k=min(len(kwargs), choose.randint(1, 2))):
             if key not in ("row_condition", "condition_parser"):
                 kwargs[key] = choose.choice(UNUSUAL)
         if native_options(name, kwargs) is not None:
+            accepted += 1
             make_expectation(library, kwargs)
+    assert accepted
 
 
 @pytest.mark.parametrize("extra", [{"mostl": 1}, {"meta": {}}, {"result_format": "BASIC"}])

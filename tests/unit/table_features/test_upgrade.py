@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,3 +120,41 @@ def test_names_that_nobody_knows_are_kept_where_they_are() -> None:
     upgraded = with_features(alien, ["domainMetadata"])
     assert upgraded.reader_features == {"alien"}
     assert upgraded.writer_features == {"alien", "martian", "domainMetadata"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"min_reader_version": 3, "min_writer_version": 6, "reader_features": frozenset()}, "below 7"),
+        (
+            {"min_reader_version": 3, "min_writer_version": 7, "writer_features": frozenset()},
+            "no list of reader",
+        ),
+        ({"min_reader_version": 1, "min_writer_version": 7}, "no list of writer"),
+        ({"min_reader_version": 1, "min_writer_version": 2, "writer_features": frozenset()}, "below writer"),
+        ({"min_reader_version": 1, "min_writer_version": 2, "reader_features": frozenset()}, "below reader"),
+        (
+            {
+                "min_reader_version": 3,
+                "min_writer_version": 7,
+                "reader_features": frozenset({"timestampNtz"}),
+                "writer_features": frozenset(),
+            },
+            "timestampNtz is listed for readers and not for writers",
+        ),
+        (
+            {
+                "min_reader_version": 1,
+                "min_writer_version": 7,
+                "writer_features": frozenset({"columnMapping"}),
+            },
+            "columnMapping is listed for writers and not for readers",
+        ),
+        (
+            {"min_reader_version": 1, "min_writer_version": 7, "writer_features": frozenset({"rowTracking"})},
+            "domainMetadata is missing",
+        ),
+    ],
+)
+def test_illegal_protocols_are_told(fields: dict[str, object], problem: str) -> None:
+    assert any(problem in found for found in protocol_problems(Protocol(**fields)))  # type: ignore[arg-type]
