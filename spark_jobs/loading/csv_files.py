@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from delta_core.errors import JobError
+from spark_jobs.expressions.columns import quoted
+from spark_jobs.loading.csv_lines import Dialect, find_reading
+from spark_jobs.loading.source_files import STRICT, as_strings, require_distinct
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _OPTIONS: Final = {
+    **STRICT,
     "header": "true",
     "mode": "FAILFAST",
     # Compares each file's header with the columns, so that a file with a different order is not misread.
@@ -19,62 +23,62 @@ _OPTIONS: Final = {
     "escape": '"',
     # Characters after a closing quote are an error, so that a file with a different escape is not misread.
     "unescapedQuoteHandling": "RAISE_ERROR",
-    "ignoreMissingFiles": "false",
-    "ignoreCorruptFiles": "false",
+    # A row with too few or too many values is an error, also when only some columns are selected.
+    "columnPruning": "false",
 }
-_TEXT_OPTIONS: Final = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
-_ENCODINGS: Final = ("encoding", "charset")
-_FILE_OPTIONS: Final = ("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter", "linesep")
 
 
-def read_csv(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
+def read_csv(
+    spark: SparkSession, paths: Sequence[str], options: Mapping[str, str], *, directories: Sequence[str] = ()
+) -> DataFrame:
     """The rows of CSV files, with all columns as strings.
 
-    A quoted value may contain line ends. Spark can split only files without such values, so this scans the
-    lines first, unless the option `multiLine` is given. Without the option `encoding`, files must be UTF-8.
+    A value without characters is null, and `""` is an empty string, unless the option `nullValue` is given. A
+    quoted value may contain line ends. Without the option `encoding`, files must be UTF-8.
 
     Args:
         spark: the session.
         paths: files and directories, escaped for Spark.
         options: options of Spark's CSV reader; they override the defaults.
+        directories: the columns that directories add. They are last.
 
     Raises:
-        JobError: a file is not UTF-8. The error names the file.
+        JobError: the files' lines cannot be read exactly (see `find_reading`).
+        SchemaMismatchError: a column is in the files and in the names of directories.
     """
     given = {name.casefold(): value for name, value in options.items()}
     chosen = {name: value for name, value in _OPTIONS.items() if name.casefold() not in given}
     if "escape" not in given and "quote" in given:
         chosen["escape"] = given["quote"]
-    encoded = any(name in given for name in _ENCODINGS)
-    if encoded and "multiline" not in given:
-        chosen["multiLine"] = "true"
-    elif not encoded:
-        multiline = _has_multiline_values(spark, paths, options, quote=given.get("quote", '"'))
-        chosen["multiLine"] = given.get("multiline", str(multiline).lower())
-    return spark.read.options(**{**chosen, **options}).csv(list(paths))
+    # Spark makes a value null that equals this string, and takes this string for a value without characters.
+    chosen["nullValue"] = given.get("nullvalue", f"deltaward_null_{secrets.token_hex(8)}")
+    reading = find_reading(spark, paths, options, dialect=Dialect.of(given))
+    chosen["multiLine"] = given.get("multiline", str(reading.multi_line).lower())
+    if reading.line_end is not None:
+        chosen["lineSep"] = reading.line_end
+    settings = {**chosen, **options}
+    frame = spark.read.options(**settings).csv(list(paths))
+    if directories:
+        of_files = spark.read.options(**{**settings, "recursiveFileLookup": "true"}).csv(list(paths))
+        require_distinct([name.removesuffix("\r") for name in of_files.columns], directories)
+        if given.get("inferschema", "false").casefold() != "true":
+            frame = spark.read.options(**settings).schema(as_strings(frame)).csv(list(paths))
+    if not reading.ends_in_cr:
+        return frame
+    return _without_line_ends(frame, len(frame.columns) - len(directories) - 1, chosen["nullValue"])
 
 
-def _has_multiline_values(
-    spark: SparkSession, paths: Sequence[str], options: Mapping[str, str], *, quote: str
-) -> bool:
-    """Whether quoted values contain line ends: exactly then a line has an odd number of quotes.
-
-    Cost: one pass over the files' bytes.
-    """
+def _without_line_ends(frame: DataFrame, last: int, null_value: str) -> DataFrame:
+    """The rows without the CR that Spark left at the end of the values in the files' last column."""
     from pyspark.sql import functions as fn
 
-    file_options = {name: value for name, value in options.items() if name.casefold() in _FILE_OPTIONS}
-    lines = spark.read.options(**{**_TEXT_OPTIONS, **file_options}).text(list(paths))
-    value = fn.col("value")
-    odd = fn.lit(False)
-    if quote:
-        odd = (fn.length(value) - fn.length(fn.replace(value, fn.lit(quote), fn.lit("")))) % 2 == 1
-    invalid_file = fn.when(~fn.is_valid_utf8(value), fn.col("_metadata.file_path"))
-    scan = lines.agg(fn.max(invalid_file).alias("not_utf8"), fn.max(odd).alias("odd")).collect()[0]
-    if scan["not_utf8"] is not None:
-        raise JobError(
-            "A CSV file of the source is not UTF-8.",
-            cause=f"{scan['not_utf8']} contains bytes that are not UTF-8.",
-            fix="Name the encoding, such as source.options: {encoding: ISO-8859-1}.",
-        )
-    return bool(scan["odd"])
+    name = frame.columns[last]
+    value = fn.col(quoted(name))
+    if last == 0:
+        # An empty line
+        frame = frame.where(value.isNull() | (value != "\r"))
+    rest = fn.nullif(fn.left(value, fn.length(value) - 1), fn.lit(null_value))
+    whole = fn.when(value == "\r", fn.lit(None)).when(value.endswith("\r"), rest).otherwise(value)
+    columns = [fn.col(quoted(other)) for other in frame.columns]
+    columns[last] = whole.alias(name.removesuffix("\r"))
+    return frame.select(*columns)

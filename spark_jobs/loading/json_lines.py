@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_core.errors import InvalidJobSpecError, SchemaMismatchError
 from delta_core.jobs.params.source import Source
 from delta_core.schema import types as delta
+from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import ViolationToken
 from spark_jobs.loading.json_numbers import MarkedNumbers
+from spark_jobs.loading.source_files import STRICT, choice_options, read_lines, require_distinct
 from spark_jobs.loading.string_casts import cast_string
 from spark_jobs.schema import to_spark_type
 
@@ -30,13 +32,22 @@ DIFFERENT_CASE: Final = 1_000_001
 """The error mark of a line with a field name that other lines write in a different case, so that the value
 would be lost."""
 
-_INFER_OPTIONS = {
+_INFER_OPTIONS: Final = {
     "primitivesAsString": "true",
     "mode": "PERMISSIVE",
-    "ignoreMissingFiles": "false",
-    "ignoreCorruptFiles": "false",
+    **STRICT,
 }
 _SHOWN_CHARACTERS: Final = 300
+_SYNTAX: Final = (
+    "allowbackslashescapinganycharacter",
+    "allowcomments",
+    "allownonnumericnumbers",
+    "allownumericleadingzeros",
+    "allowsinglequotes",
+    "allowunquotedcontrolchars",
+    "allowunquotedfieldnames",
+)
+"""Options of Spark's reader for what a line may contain. All others would have no effect on the rows."""
 
 
 def read_json_lines(
@@ -47,6 +58,7 @@ def read_json_lines(
     types: delta.StructType | None,
     token: ViolationToken,
     exact: bool = True,
+    directories: Sequence[str] = (),
 ) -> DataFrame:
     """The JSON objects of the lines as rows. Reads the files twice, first to find the field names.
 
@@ -60,30 +72,44 @@ def read_json_lines(
         types: types of the fields when the source has no schema. Other fields stay strings.
         token: marks the errors of lines.
         exact: whether to refuse a value that the column's type would round or truncate.
+        directories: the columns that directories add. They are last.
 
     Raises:
-        SchemaMismatchError: a field is not in the source's schema, or two fields differ only in case.
+        InvalidJobSpecError: an option does not apply to JSON lines.
+        SchemaMismatchError: a field is not in the source's schema, two fields differ only in case, or a
+            column is in the files and in the names of directories.
     """
     from pyspark.sql import functions as fn
     from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
     mark = f"deltaward_{secrets.token_hex(8)}"
-    inferred = spark.read.options(**{**_INFER_OPTIONS, **source.options}, columnNameOfCorruptRecord=mark)
+    of_files, of_syntax = _divided_options(source.options)
+    options = {**_INFER_OPTIONS, **of_files, **of_syntax, "columnNameOfCorruptRecord": mark}
+    if directories:
+        # Without it, the fields would include the directories' columns.
+        options["recursiveFileLookup"] = "true"
+    inferred = spark.read.options(**options)
     found = StructType([field for field in inferred.json(list(paths)).schema if field.name != mark])
-    _require_free(found, source.corrupt_column)
+    require_distinct([field.name for field in found], directories)
+    _require_free([*found.names, *directories], source.corrupt_column)
     _require_consistent_case(found)
     target = source.schema or types
     if target is not None:
         # The contract handles additional top-level fields; inside an object they would be lost.
         _require_known(found, target, path="", only_nested=source.schema is None)
+    if source.schema is not None:
+        of_directories = StructType([StructField(name, StringType()) for name in directories])
+        _require_known(of_directories, source.schema, path="")
     fields = [StructField(f.name, _shape(f.dataType, _type_of(target, f.name))) for f in found]
     # Any data after the line's value would close the array early or make it longer.
     shape = ArrayType(StructType([*fields, StructField(mark, StringType())]))
     numbers = MarkedNumbers()
     wrapped = fn.concat(fn.lit("["), numbers.marked(fn.col("value")), fn.lit(f',{{"{mark}":1}}]'))
-    lines = spark.read.options(ignoreMissingFiles="false", ignoreCorruptFiles="false").text(list(paths))
+    lines = read_lines(spark, paths, of_files)
     parsed = lines.where(fn.trim("value") != "").select(
-        fn.col("value").alias("line"), fn.from_json(wrapped, shape, {"mode": "PERMISSIVE"}).alias("parts")
+        fn.col("value").alias("line"),
+        fn.from_json(wrapped, shape, {**of_syntax, "mode": "PERMISSIVE"}).alias("parts"),
+        *[fn.col(quoted(name)).alias(f"{mark}_{index}") for index, name in enumerate(directories)],
     )
     last = fn.get("parts", fn.lit(1)).getField(mark)
     whole = (fn.coalesce(fn.size("parts"), fn.lit(0)) == 2) & last.isNotNull() & fn.is_valid_utf8("line")
@@ -91,6 +117,7 @@ def read_json_lines(
         "line",
         fn.when(whole, fn.get("parts", fn.lit(0))).alias("object"),
         fn.col("line").rlike(_different_case_pattern(found)).alias("otherwise"),
+        *[f"{mark}_{index}" for index in range(len(directories))],
     )
     columns: list[tuple[str, Column, Column | None]] = []
     for f in fields:
@@ -99,11 +126,31 @@ def read_json_lines(
     columns += [
         (f.name, fn.lit(None).cast(to_spark_type(f.data_type)), None)
         for f in source.schema or ()
-        if found_name(found, f.name) is None
+        if found_name(found, f.name) is None and f.name.casefold() not in map(str.casefold, directories)
     ]
+    for index, name in enumerate(directories):
+        string = fn.col(f"{mark}_{index}")
+        columns.append((name, *_cast(string, StringType(), _type_of(target, name), exact=exact)))
     if source.corrupt_column is not None:
         return _with_corrupt_lines(rows, columns, source.corrupt_column)
     return _with_failures(rows, columns, token)
+
+
+def _divided_options(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The options that choose files and end lines, and those for what a line may contain."""
+    of_files = choice_options(options)
+    of_files |= {name: value for name, value in options.items() if name.casefold() == "linesep"}
+    of_syntax = {name: value for name, value in options.items() if name.casefold() in _SYNTAX}
+    others = sorted(options.keys() - of_files.keys() - of_syntax.keys())
+    if others:
+        raise InvalidJobSpecError(
+            f"The option {others[0]} does not apply to JSON lines.",
+            cause="Each line is one JSON object in UTF-8, all fields of all lines are read, and strings are "
+            "cast to the types of source.schema or of the contract.",
+            fix="Leave out the option. Options that choose files, lineSep, and options that begin with allow "
+            "are possible.",
+        )
+    return of_files, of_syntax
 
 
 def _with_corrupt_lines(
@@ -297,8 +344,8 @@ def _require_consistent_case(found: Any, path: str = "") -> None:
             _require_consistent_case(inner, f"{path}{field.name}.")
 
 
-def _require_free(found: Any, corrupt_column: str | None) -> None:
-    if corrupt_column is not None and found_name(found, corrupt_column) is not None:
+def _require_free(names: Sequence[str], corrupt_column: str | None) -> None:
+    if corrupt_column is not None and corrupt_column.casefold() in map(str.casefold, names):
         raise SchemaMismatchError(
             f"The source files have a field with the name of the corrupt column: {corrupt_column}.",
             fix="Set source.corrupt_column to a name that no field has.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,22 +17,32 @@ from spark_jobs.loading.csv_files import read_csv
 from spark_jobs.loading.delta_source import read_delta
 from spark_jobs.loading.json_lines import read_json_lines
 from spark_jobs.loading.shaping import shaped
+from spark_jobs.loading.source_files import STRICT, directory_columns, require_distinct
 from spark_jobs.loading.string_casts import cast_string
 from spark_jobs.reader.native_scan import UNFILTERED
 from spark_jobs.schema import to_spark_type
+from spark_jobs.scoped_conf import scoped_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PARQUET_OPTIONS = {
+    **STRICT,
     # Without it, Spark uses the columns of one file and silently drops the additional columns of all others.
     "mergeSchema": "true",
-    "ignoreMissingFiles": "false",
-    "ignoreCorruptFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
     # `where` may compare floating-point numbers, which must not prune files.
     **UNFILTERED,
+}
+_PARQUET_TYPES = {
+    # What the types in files mean. Readers have no options for these settings of the session.
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    # `code=007` is not the number 7.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _NOTE = "__deltaward_note_"
 _NO_NOTES = StructType(())
@@ -68,8 +78,8 @@ def read_source(
     Args:
         spark: the session.
         source: the files.
-        types: the types of a CSV source's columns when the source has no schema.
-        token: marks the error for a CSV value that is not of its column's type. The mark contains the
+        types: the types of columns that are strings in the source, when the source has no schema.
+        token: marks the error for a string that is not of its column's type. The mark contains the
             column's position.
         exact: whether to refuse strings that the column's type would round or truncate.
         show_rows: whether the error contains the value.
@@ -81,7 +91,9 @@ def read_source(
     return _open_source(
         spark,
         source,
-        lambda frame: _with_failing_casts(frame, source, types, token, exact=exact, show_rows=show_rows),
+        lambda frame, names: _with_failing_casts(
+            frame, _cast_targets(frame, source, types, names), token, exact=exact, show_rows=show_rows
+        ),
         (),
         types=types,
         token=token,
@@ -102,9 +114,9 @@ def watch_source(
     casts: list[StructField] = []
     notes: list[StructField] = []
 
-    def with_notes(frame: DataFrame) -> DataFrame:
+    def with_notes(frame: DataFrame, names: Collection[str] | None) -> DataFrame:
         columns, flags = [], []
-        for name, field in _cast_targets(frame, source, types):
+        for name, field in _cast_targets(frame, source, types, names):
             string = fn.col(quoted(name))
             if field is None:
                 columns.append(string)
@@ -126,25 +138,43 @@ def watch_source(
 def _open_source(
     spark: SparkSession,
     source: Source,
-    typed: Callable[[DataFrame], DataFrame],
+    typed: Callable[[DataFrame, Collection[str] | None], DataFrame],
     kept: Sequence[StructField],
     *,
     types: StructType | None,
     token: ViolationToken,
     exact: bool,
 ) -> DataFrame:
-    """Read the source, apply `typed` to CSV rows, and shape the rows. Columns in `kept` survive `select`."""
+    """Read the source, apply `typed` to columns of strings, and shape the rows.
+
+    Columns in `kept` survive `select`. `typed` casts all columns, or those with the given names.
+    """
     paths = [escape_glob(uri) for uri in source.uris]
     try:
         if source.format == "csv":
-            frame = typed(read_csv(spark, paths, source.options))
+            directories = directory_columns(spark, source.uris, source.options)
+            frame = read_csv(spark, paths, source.options, directories=directories)
+            if source.where is not None:
+                frame = _read_before_filters(frame, directories)
+            frame = typed(frame, None)
         elif source.format == "json":
             given = None if source.select else types
-            frame = read_json_lines(spark, source, paths=paths, types=given, token=token, exact=exact)
+            directories = directory_columns(spark, source.uris, source.options)
+            frame = read_json_lines(
+                spark,
+                source,
+                paths=paths,
+                types=given,
+                token=token,
+                exact=exact,
+                directories=directories,
+            )
         elif source.format == "delta":
             frame = read_delta(spark, source)
         else:
-            frame = spark.read.options(**{**_PARQUET_OPTIONS, **source.options}).parquet(*paths)
+            directories = directory_columns(spark, source.uris, source.options)
+            frame = _read_parquet(spark, source, paths, directories)
+            frame = typed(frame, directories) if directories else frame
         flags = [field.name for field in kept if field.data_type == BOOLEAN]
         frame = shaped(frame, source, kept=[field.name for field in kept], flags=flags)
         _ = frame.columns
@@ -160,20 +190,49 @@ def _open_source(
     return frame
 
 
+def _read_before_filters(frame: DataFrame, directories: Collection[str]) -> DataFrame:
+    """The rows of CSV files, with columns on which Spark's reader cannot filter.
+
+    The reader would silently drop a malformed row that a filter excludes. It filters only by plain columns,
+    such as those of directories, which exclude whole files.
+    """
+    from pyspark.sql import functions as fn
+
+    columns = []
+    for name, kind in frame.dtypes:
+        column = fn.col(quoted(name))
+        is_plain = name in directories or kind != "string"
+        columns.append(column if is_plain else fn.concat(column, fn.lit("")).alias(name))
+    return frame.select(*columns)
+
+
+def _read_parquet(
+    spark: SparkSession, source: Source, paths: Sequence[str], directories: Sequence[str]
+) -> DataFrame:
+    """The rows of Parquet files. Types do not depend on the session; columns of directories are strings."""
+    options = {**_PARQUET_OPTIONS, **source.options}
+    with scoped_conf(spark, _PARQUET_TYPES):
+        # A Connect session analyzes only now, so this must happen while the settings are in place.
+        schema = spark.read.options(**options).parquet(*paths).schema
+        if directories:
+            of_files = spark.read.options(**{**options, "recursiveFileLookup": "true"}).parquet(*paths)
+            require_distinct(of_files.columns, directories)
+    return spark.read.options(**options).schema(schema).parquet(*paths)
+
+
 def _with_failing_casts(
     frame: DataFrame,
-    source: Source,
-    types: StructType | None,
+    targets: Sequence[tuple[str, StructField | None]],
     token: ViolationToken,
     *,
     exact: bool,
     show_rows: bool,
 ) -> DataFrame:
-    """The CSV strings cast to their types. A string that is not of its type fails the job when it is read."""
+    """The strings cast to their types. A string that is not of its type fails the job when it is read."""
     from pyspark.sql import functions as fn
 
     columns = []
-    for position, (name, field) in enumerate(_cast_targets(frame, source, types)):
+    for position, (name, field) in enumerate(targets):
         string = fn.col(quoted(name))
         if field is None:
             columns.append(string)
@@ -187,15 +246,19 @@ def _with_failing_casts(
 
 
 def _cast_targets(
-    frame: DataFrame, source: Source, types: StructType | None
+    frame: DataFrame, source: Source, types: StructType | None, names: Collection[str] | None
 ) -> list[tuple[str, StructField | None]]:
-    """The field to cast each CSV column to; None for a column that stays a string."""
+    """The field to cast each column to; None for a column that stays as it is.
+
+    Only columns in `names` are cast; without `names`, all columns are.
+    """
     if source.schema is not None:
         _require_columns(frame, source.schema)
         types = source.schema
     elif source.select or types is None:
         types = StructType(())
-    found = [(name, types.find(name)) for name in frame.columns]
+    cast = frame.columns if names is None else names
+    found = [(name, types.find(name) if name in cast else None) for name in frame.columns]
     return [(name, None if field is None or field.data_type == STRING else field) for name, field in found]
 
 

@@ -1,7 +1,12 @@
-"""Casts of strings to a type. A string that the type would round or truncate is not a value of the type."""
+"""Casts of strings to a type. A string that the type would round or truncate is not a value of the type.
+
+Spark's casts ignore what follows a date, take the digits of every script in a decimal, and round. So a string
+must also have the form of a value of its type, written in ASCII.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from delta_core.schema import types as delta
@@ -10,12 +15,35 @@ from spark_jobs.schema import to_spark_type
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-_NUMBER: Final = r"^\s*[+-]?(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?\s*$"
-_DOUBLE: Final = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity|nan))\s*$"
-_TIME_OF_DAY: Final = r"\d[T ]\s*[^\s]*[^\s0:.]"
-_BEYOND_MICROSECONDS: Final = r"\.\d{6}\d*[1-9]"
-_TIME_ALONE: Final = r"^\s*T?\d{1,2}:"
-_ZONE: Final = r":\d{1,2}(\.\d*)?\s*[^\s\d:.]"
+_DECIMAL: Final = r"^\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?\s*$"
+_PARTS: Final = r"^\s*[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?\s*$"
+_DOUBLE: Final = r"^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))\s*$"
+
+_MIDNIGHT: Final = r"0{1,2}(?::0{1,2}(?::0{1,2}(?:\.0*)?)?)?"
+_ZONE: Final = r"(?:\s*[A-Za-z+-][A-Za-z0-9_/:+-]*)?"
+
+
+def _time(fraction: str) -> str:
+    return rf"[0-9]{{1,2}}(?::[0-9]{{1,2}}(?::[0-9]{{1,2}}(?:\.{fraction})?)?)?"
+
+
+def _moment(time: str) -> str:
+    """A pattern for a year, a month or a date, after which a time may follow."""
+    return rf"^\s*[+-]?[0-9]{{4,7}}(?:-[0-9]{{1,2}}(?:-[0-9]{{1,2}}(?:[T ]\s*(?:{time})?)?)?)?\s*$"
+
+
+_ROUNDED: Final = _moment(_time("[0-9]*") + _ZONE)
+_MICROSECONDS: Final = _time("[0-9]{0,6}0*")
+_FORMS: Final[Mapping[delta.DataType, str]] = {
+    delta.DATE: _ROUNDED,
+    delta.TIMESTAMP: _ROUNDED,
+    delta.TIMESTAMP_NTZ: _ROUNDED,
+}
+_EXACT_FORMS: Final[Mapping[delta.DataType, str]] = {
+    delta.DATE: _moment(_MIDNIGHT),
+    delta.TIMESTAMP: _moment(_MICROSECONDS + _ZONE),
+    delta.TIMESTAMP_NTZ: _moment(_MICROSECONDS),
+}
 
 
 def cast_string(string: Column, target: delta.DataType, *, exact: bool) -> tuple[Column, Column]:
@@ -34,37 +62,39 @@ def cast_string(string: Column, target: delta.DataType, *, exact: bool) -> tuple
     from pyspark.sql import functions as fn
 
     value = string.try_cast(to_spark_type(target))
-    is_exact = _is_exact(string, value, target) if exact else None
-    if is_exact is not None:
-        value = fn.when(is_exact, value)
+    is_valid = _is_valid(string, value, target, exact=exact)
+    if is_valid is not None:
+        value = fn.when(is_valid, value)
     return value, string.isNotNull() & value.isNull()
 
 
-def _is_exact(string: Column, value: Column, target: delta.DataType) -> Column | None:
-    """Whether the type represents the string exactly; None for a type whose cast refuses inexact strings."""
+def _is_valid(string: Column, value: Column, target: delta.DataType, *, exact: bool) -> Column | None:
+    """Whether the string has the form of the type, and with `exact` whether the type represents it exactly.
+
+    None for a type whose cast refuses all other strings.
+    """
     from pyspark.sql import functions as fn
 
     if isinstance(target, delta.DecimalType):
-        return _fraction_digits(string) <= target.scale
+        form = string.rlike(_DECIMAL)
+        return form & (_fraction_digits(string) <= target.scale) if exact else form
     if target in (delta.FLOAT, delta.DOUBLE):
-        has_digits = string.rlike(r"\d")
+        form = string.rlike(_DOUBLE)
+        has_digits = string.rlike("[0-9]")
         beyond = has_digits & fn.abs(value).eqNullSafe(fn.lit(float("inf")))
         vanished = string.rlike(r"^[^eE]*[1-9]") & (value == 0)
-        return string.rlike(_DOUBLE) & ~beyond & ~vanished
-    if target == delta.DATE:
-        return ~string.rlike(_TIME_OF_DAY)
-    if target == delta.TIMESTAMP:
-        return ~string.rlike(_BEYOND_MICROSECONDS) & ~string.rlike(_TIME_ALONE)
-    if target == delta.TIMESTAMP_NTZ:
-        return ~string.rlike(_BEYOND_MICROSECONDS) & ~string.rlike(_TIME_ALONE) & ~string.rlike(_ZONE)
-    return None
+        return form & ~beyond & ~vanished if exact else form
+    if not isinstance(target, delta.PrimitiveType):
+        return None
+    pattern = (_EXACT_FORMS if exact else _FORMS).get(target)
+    return None if pattern is None else string.rlike(pattern)
 
 
 def _fraction_digits(string: Column) -> Column:
     """How many digits after the decimal point a number needs; arbitrary for a string that is not a number."""
     from pyspark.sql import functions as fn
 
-    whole, fraction, exponent = (fn.regexp_extract(string, _NUMBER, group) for group in (1, 2, 3))
+    whole, fraction, exponent = (fn.regexp_extract(string, _PARTS, group) for group in (1, 2, 3))
     digits = fn.concat(whole, fraction)
     significant = fn.rtrim(digits, fn.lit("0"))
     zeros = fn.length(digits) - fn.length(significant)

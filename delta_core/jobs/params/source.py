@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -10,7 +11,7 @@ from delta_core.errors import InvalidJobSpecError, SchemaError
 from delta_core.jobs.params.contract import COLUMNS_SCHEMA
 from delta_core.policies.contract import schema_of_columns
 from delta_core.schema.types import StructType
-from delta_core.storage.uri import with_home
+from delta_core.storage.uri import local_path_of_uri, uri_scheme, with_home
 
 FORMATS: Final = ("parquet", "csv", "json", "delta")
 RECORDED: Final = "recorded"
@@ -135,7 +136,7 @@ def parse_source(source: Mapping[str, Any]) -> Source:
         )
     return Source(
         format=chosen,
-        uris=tuple(map(with_home, source["uris"])),
+        uris=tuple(uri if chosen == "delta" else _file_uri(uri) for uri in map(with_home, source["uris"])),
         options={key: as_option(value) for key, value in (source.get("options") or {}).items()},
         schema=_columns(source.get("schema")),
         corrupt_column=source.get("corrupt_column"),
@@ -145,6 +146,24 @@ def parse_source(source: Mapping[str, Any]) -> Source:
         select={key: str(value) for key, value in (source.get("select") or {}).items()},
         group_by={key: str(value) for key, value in (source.get("group_by") or {}).items()},
     )
+
+
+def _file_uri(uri: str) -> str:
+    """The path of a file or directory as Spark opens it.
+
+    Spark does not decode percent-escapes, and removes `x/..` before it follows the link `x`. Then it would
+    open another file than the system, and than the file that `allowed_roots` were compared with.
+    """
+    scheme = uri_scheme(uri)
+    if scheme not in (None, "file"):
+        return uri
+    path = uri if scheme is None else str(local_path_of_uri(uri))
+    if ".." in path.split("/"):
+        directory, name = os.path.split(path)
+        is_name = name not in ("", ".", "..")
+        # The name of a link to a file is kept: its extension can define a compression.
+        path = os.path.join(os.path.realpath(directory), name) if is_name else os.path.realpath(path)
+    return path if scheme is None else f"file://{path}"
 
 
 def as_option(value: object) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import jsonschema
 import pytest
 import yaml
@@ -57,3 +59,22 @@ def test_options_are_text() -> None:
         "header": "true",
         "n": "3",
     }
+
+
+def test_uris_are_paths_as_spark_opens_them(tmp_path: Path) -> None:
+    """Spark would remove `link/..` before following the link, and open `%20` as it is written."""
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    (inside / "sub").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "link").symlink_to(inside / "sub")
+
+    def uri(written: str, form: str = "csv") -> str:
+        return parse_source({"format": form, "uris": [written]}).uris[0]
+
+    assert uri(f"{outside}/link/../a.csv") == f"{inside}/a.csv"
+    assert uri(f"file://{outside}/link/%2E./a.csv") == f"file://{inside}/a.csv"
+    assert uri(f"{outside}/link/..") == str(inside)
+    assert uri(f"{outside}/link/a.csv") == f"{outside}/link/a.csv"
+    assert uri("file:///a%20b.csv") == "file:///a b.csv"
+    assert uri("s3://bucket/a%20b.csv") == "s3://bucket/a%20b.csv"
+    assert uri("file:///a%20b", "delta") == "file:///a%20b"
