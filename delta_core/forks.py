@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _RLOCK = type(threading.RLock())
@@ -18,6 +20,24 @@ def renew_lock_in_children(owner: object) -> None:
     moment.
     """
     _owners.add(owner)
+
+
+class ForkSafeLock:
+    """The lock of a module's data: free in each process that is forked from this one.
+
+    See `renew_lock_in_children` for what the data must allow.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        renew_lock_in_children(self)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """A context in which this thread holds the lock."""
+        # A fork in the context replaces `_lock`; the statement releases the lock that it has acquired.
+        with self._lock:
+            yield
 
 
 def _renew() -> None:

@@ -6,7 +6,6 @@ import hashlib
 import importlib
 import importlib.util
 import tempfile
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from delta_core.forks import ForkSafeLock
 from delta_core.version import VERSION
 from spark_jobs import worker_tasks
 from spark_jobs.scoped_conf import session_identity
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("delta_core", "spark_jobs")
 
-_LOCK = threading.Lock()
+_LOCK = ForkSafeLock()
 _READY: set[str] = set()
 
 
@@ -34,7 +34,7 @@ def ensure_importable(spark: SparkSession) -> None:
     packages, the packages are shipped as a zip file, for this session only.
     """
     identity = session_identity(spark)
-    with _LOCK:
+    with _LOCK.held():
         if identity in _READY:
             return
         if not _workers_have_packages(spark):

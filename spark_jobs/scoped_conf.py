@@ -7,13 +7,13 @@ end.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_core.errors import ConfigurationError
+from delta_core.forks import ForkSafeLock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ class _Held:
     holders: int
 
 
-_LOCK = threading.Lock()
+_LOCK = ForkSafeLock()
 _HELD: dict[tuple[str, str], _Held] = {}
 
 
@@ -38,7 +38,7 @@ def scoped_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
         ConfigurationError: another job of this session holds a different value at the same time.
     """
     identity = session_identity(spark)
-    with _LOCK:
+    with _LOCK.held():
         for key, value in settings.items():
             held = _HELD.get((identity, key))
             if held is not None and held.value != value:
@@ -57,7 +57,7 @@ def scoped_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[No
     try:
         yield
     finally:
-        with _LOCK:
+        with _LOCK.held():
             for key in settings:
                 held = _HELD[identity, key]
                 held.holders -= 1

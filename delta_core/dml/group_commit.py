@@ -128,6 +128,7 @@ class GroupCommit:
         self._snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS)
         self._max_appends, self._max_bytes = max_appends, max_bytes
         self._compression = compression
+        self._process = os.getpid()
         self._changed = threading.Condition()
         self._waiting: list[_Append] = []
         self._waiting_bytes = 0
@@ -154,8 +155,15 @@ class GroupCommit:
             the key. After a failure the future raises the error that `write_deltalake` would have raised.
 
         Raises:
-            ConfigurationError: the group is closed, the key is not valid, or the data has no Arrow interface.
+            ConfigurationError: the group is closed or was created in the process that this one was forked
+                from, the key is not valid, or the data has no Arrow interface.
         """
+        if self._process != os.getpid():
+            raise ConfigurationError(
+                "The GroupCommit was created in another process.",
+                cause="This process was forked from it, and does not have the thread that commits.",
+                fix="Create a GroupCommit in each process.",
+            )
         key = None if txn is None else idempotency_key(txn)
         table = as_table(data)
         append = _Append(rows=table, txn=key, outcome=Future())
@@ -173,8 +181,11 @@ class GroupCommit:
     def close(self) -> None:
         """Commit the waiting appends, and end. Repeated calls are allowed.
 
-        A call from a callback returns at once.
+        A call from a callback returns at once, as does a call in a forked process: the appends belong to the
+        process that created the group.
         """
+        if self._process != os.getpid():
+            return
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -27,6 +27,7 @@ from delta_core.errors import (
     TableExistsError,
     TableNotFoundError,
 )
+from delta_core.log.outer_tables import require_separate_directory
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
@@ -147,6 +148,7 @@ def write_deltalake(
 
     Raises:
         TableExistsError: mode is `error`, and the table exists without the idempotency key.
+        NestedTableError: the new table would be in a partition directory, or in the log, of another table.
         SchemaError: the data does not fit.
         UnsupportedTableFeatureError: the table needs an unsupported feature. No file was written.
         ConstraintViolationError: rows violate a constraint or the predicate.
@@ -169,6 +171,8 @@ def write_deltalake(
             raise table_exists(store.uri, cause="The mode is 'error', the default.")
         # The commit checks this again. The check here avoids writing files that could not be committed.
         snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS)
+    else:
+        require_separate_directory(store)
     rows = as_rows(data)
     definition = TableDefinition(
         partition_by=name_list(partition_by, what="partition_by"),

@@ -24,6 +24,12 @@ class TableExistsError(InvalidTableError):
     code = "TABLE_EXISTS"
 
 
+class NestedTableError(InvalidTableError):
+    """A call was to create a table in a directory to which another table writes."""
+
+    code = "NESTED_TABLE"
+
+
 class VersionNotFoundError(InvalidTableError):
     """The log has no such version, or no version for the timestamp; log cleanup may have deleted it."""
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from delta_core.execution.progress import ProgressEvent, ProgressSink
+from delta_core.forks import renew_lock_in_children
 
 
 def event_to_json(event: ProgressEvent) -> str:
@@ -50,6 +51,7 @@ class JsonLinesSink:
         self._stream = stream
         self._prefix = prefix
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
 
     def emit(self, event: ProgressEvent) -> None:
         """Write the event as one line of JSON."""

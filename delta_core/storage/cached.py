@@ -26,7 +26,7 @@ from delta_core.forks import renew_lock_in_children
 from delta_core.storage.derived_columns import DerivedColumns
 from delta_core.storage.disk_cache import DEFAULT_MAX_BYTES, DiskCache
 from delta_core.storage.listed_files import ListedFiles, walk_batches
-from delta_core.storage.log_store import LogStore, ObjectInfo, fetch_listed, in_place_of
+from delta_core.storage.log_store import LogStore, ObjectInfo, fetch_listed, in_place_of, parent_store
 from delta_core.storage.unchanged import Deleted, SeenObject, delete_unchanged
 
 _LOG = "_delta_log/"
@@ -62,6 +62,11 @@ class CachedLogStore:
     def remote(self) -> bool:
         """The value of the wrapped store."""
         return self.inner.remote
+
+    def parent(self) -> LogStore | None:
+        """The store of the directory above the wrapped store, with the same cache."""
+        above = parent_store(self.inner)
+        return None if above is None else CachedLogStore(above, self.cache)
 
     # ------------------------------------------------------------ reads
 

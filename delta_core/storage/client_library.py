@@ -15,7 +15,6 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,11 +22,12 @@ from typing import Any
 import obstore  # noqa: F401 - so that its library is loaded
 
 from delta_core.errors import StorageError
+from delta_core.forks import ForkSafeLock
 
 _EXTENSION = "obstore._obstore"
 _FILE = str(sys.modules[_EXTENSION].__file__)
 
-_lock = threading.Lock()
+_lock = ForkSafeLock()
 _process = os.getpid()
 # Discarded objects would also wait for the parent's threads, so they are kept.
 _of_parents: list[dict[str, Any]] = []
@@ -46,7 +46,7 @@ def require_own_library() -> None:
     global _process
     if _process == os.getpid():
         return
-    with _lock:
+    with _lock.held():
         if _process == os.getpid():
             return
         modules = {name: sys.modules[name] for name in list(sys.modules) if _is_obstores(name)}
@@ -109,11 +109,3 @@ def _copy_of(file: str) -> Iterator[str]:
 
 def _is_obstores(name: str) -> bool:
     return name == "obstore" or name.startswith("obstore.")
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)

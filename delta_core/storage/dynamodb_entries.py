@@ -97,6 +97,7 @@ class DynamoDbEntries:
         self._arguments = client_arguments
         self._clock = clock
         self._profile = profile
+        self._spelling = spelling
         self._connect_seconds = connect_seconds
         self._read_seconds = read_seconds
         self._lock = threading.Lock()
@@ -107,6 +108,21 @@ class DynamoDbEntries:
 
     def __repr__(self) -> str:
         return f"DynamoDbEntries({self._table!r}, {self._below!r})"
+
+    def above(self) -> DynamoDbEntries:
+        """The entries of a table in the directory above."""
+        bucket, _, path = self._below.partition("/")
+        return DynamoDbEntries(
+            table_name=self._table,
+            bucket=bucket,
+            path=path.rpartition("/")[0],
+            client_arguments=self._arguments,
+            clock=self._clock,
+            profile=self._profile,
+            spelling=self._spelling,
+            connect_seconds=self._connect_seconds,
+            read_seconds=self._read_seconds,
+        )
 
     def get(self, file_name: str) -> Entry | None:
         """The entry of a commit. One consistent read."""

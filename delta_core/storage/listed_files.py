@@ -34,6 +34,7 @@ class ListedFiles:
         folder_of: for each file, the index of its folder.
         names: the file names; see `name_columns`.
         size_bytes, modified_ms: as in `ObjectInfo`.
+        links: paths of symbolic links that the listing has met and not followed, if the store reports them.
     """
 
     folders: tuple[str, ...]
@@ -41,6 +42,7 @@ class ListedFiles:
     names: pa.Array
     size_bytes: Integers
     modified_ms: Integers
+    links: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -66,6 +68,7 @@ class ListedRows:
         self.names: list[str] = []
         self.size_bytes: list[int] = []
         self.modified_ms: list[int] = []
+        self.links: list[str] = []
         self._folders: list[str] = []
         self._begins: list[int] = []
 
@@ -97,8 +100,9 @@ class ListedRows:
             names=name_column(self.names),
             size_bytes=np.array(self.size_bytes, dtype=np.int64),
             modified_ms=np.array(self.modified_ms, dtype=np.int64),
+            links=tuple(self.links),
         )
-        for column in (self.names, self.size_bytes, self.modified_ms):
+        for column in (self.names, self.size_bytes, self.modified_ms, self.links):
             column.clear()
         self._folders, self._begins = self._folders[-1:], [0] if self._folders else []
         return batch

@@ -98,6 +98,11 @@ class LocalLogStore:
         """False: a local read needs no round trip."""
         return False
 
+    def parent(self) -> LocalLogStore | None:
+        """The store of the directory above; None for the root of the file system."""
+        above = self._root.parent
+        return None if above == self._root else LocalLogStore(above, clock=self.clock)
+
     # ------------------------------------------------------------ reads
 
     def read(self, path: str) -> bytes:

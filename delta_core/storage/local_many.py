@@ -23,7 +23,7 @@ _NO_FOLDER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 def walk_directory(root: Path, path: str, *, temporary_prefix: str) -> Iterator[ListedFiles]:
-    """Every regular file below a directory. Symbolic links are neither followed nor listed.
+    """Every regular file below a directory. Symbolic links are not followed; their paths are in `links`.
 
     Args:
         root: the root of the table.
@@ -56,7 +56,7 @@ def walk_directory(root: Path, path: str, *, temporary_prefix: str) -> Iterator[
             raise translated(error, current, "list") from error
         finally:
             os.close(directory)
-    if rows.names:
+    if rows.names or rows.links:
         yield rows.take()
 
 
@@ -81,6 +81,10 @@ def _read(
                     yield rows.take()
             elif entry.is_dir(follow_symlinks=False):
                 pending.append(prefix + name)
+            elif entry.is_symlink():
+                rows.links.append(prefix + name)
+                if len(rows.links) >= BATCH_ROWS:
+                    yield rows.take()
 
 
 def delete_files(store: LogStore, root: Path, objects: Sequence[SeenObject]) -> Deleted:

@@ -139,6 +139,15 @@ class LogStore(Protocol):
         ...
 
 
+def parent_store(store: LogStore) -> LogStore | None:
+    """The store of the directory above the root; None for the root of a file system, bucket or container.
+
+    Makes no request. `LogStore` does not require the method `parent`: None also for a store without it.
+    """
+    parent: Callable[[], LogStore | None] | None = getattr(store, "parent", None)
+    return None if parent is None else parent()
+
+
 def fetch_listed(info: ObjectInfo, fetch: Callable[[], bytes]) -> bytes:
     """An immutable object with the size that a listing recorded. Fetched again while the size differs.
 

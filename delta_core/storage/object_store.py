@@ -11,6 +11,7 @@ Google. A commit is never a copy of an object: stores ignore preconditions on co
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,7 @@ from delta_core.storage.object_store_errors import create_error, read_error, wri
 from delta_core.storage.parallel import parallel
 from delta_core.storage.probe import require_preconditions
 from delta_core.storage.ranged_input import open_ranged
-from delta_core.storage.remote_uri import RemoteUri
+from delta_core.storage.remote_uri import RemoteUri, parse_remote_uri
 from delta_core.storage.request_meter import METER
 
 if TYPE_CHECKING:
@@ -129,6 +130,11 @@ class ObjectLogStore:
     def remote(self) -> bool:
         """True: each request is a round trip."""
         return True
+
+    def parent(self) -> ObjectLogStore | None:
+        """The store of the prefix above, with the same clients; None for the whole bucket."""
+        above = parse_remote_uri(self._uri).parent
+        return None if above is None else ObjectLogStore(above, self._clients, clock=self.clock)
 
     # ------------------------------------------------------------ reads
 
@@ -325,12 +331,13 @@ class ObjectLogStore:
         with _translating(read_error, path, verb="list"):
             client = self._clients.patient
             stream = obstore.list(client, prefix.rstrip("/") or None, chunk_size=_LIST_PAGE)
-        while True:
+        METER.count()
+        for number in itertools.count():
             with _translating(read_error, path, verb="list"):
                 page = next(stream, None)
             if page is None:
                 return
-            METER.count()
+            METER.count(1 if number else 0)
             yield page
 
     def _key(self, path: str) -> str:

@@ -8,7 +8,7 @@ into logs, job specifications and error messages.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from delta_core.errors import InvalidUriError
@@ -42,6 +42,11 @@ class RemoteUri:
         """The canonical URI, without a trailing slash. Parsing it gives the same URI."""
         root = f"{self.scheme}://{self.authority}"
         return f"{root}/{quote(self.path, safe=_URI_SAFE)}" if self.path else root
+
+    @property
+    def parent(self) -> RemoteUri | None:
+        """The URI of the directory above; None without a path."""
+        return replace(self, path=self.path.rpartition("/")[0]) if self.path else None
 
 
 def parse_remote_uri(uri: str) -> RemoteUri:

@@ -33,7 +33,7 @@ from delta_core.errors import (
 from delta_core.storage.dynamodb_entries import DynamoDbEntries, Entry
 from delta_core.storage.dynamodb_options import dynamodb_settings
 from delta_core.storage.listed_files import ListedFiles, walk_batches
-from delta_core.storage.log_store import LogStore, ObjectInfo, in_place_of
+from delta_core.storage.log_store import LogStore, ObjectInfo, in_place_of, parent_store
 from delta_core.storage.object_store import ObjectLogStore
 from delta_core.storage.option_names import DYNAMODB_OPTIONS
 from delta_core.storage.remote_uri import parse_remote_uri
@@ -98,6 +98,11 @@ class S3DynamoDbLogStore:
     def remote(self) -> bool:
         """True: each request is a round trip."""
         return True
+
+    def parent(self) -> LogStore | None:
+        """The store of the prefix above, with entries of its own; None for the whole bucket."""
+        above = parent_store(self._objects)
+        return None if above is None else S3DynamoDbLogStore(above, self._entries.above())
 
     # ------------------------------------------------------------ reads
 

@@ -7,15 +7,14 @@ that the caller has open, with its options and its cache.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from delta_core.forks import ForkSafeLock
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 
-_lock = threading.Lock()
+_lock = ForkSafeLock()
 _shared_stores: dict[str, list[LogStore]] = {}
 
 
@@ -25,13 +24,13 @@ def share_with_tasks(*stores: LogStore) -> Iterator[None]:
 
     When several stores have the same URI, it returns the last.
     """
-    with _lock:
+    with _lock.held():
         for store in stores:
             _shared_stores.setdefault(store.uri, []).append(store)
     try:
         yield
     finally:
-        with _lock:
+        with _lock.held():
             for store in stores:
                 task_stores = _shared_stores[store.uri]
                 task_stores.remove(store)
@@ -45,16 +44,8 @@ def task_store(uri: str) -> LogStore:
     Raises:
         InvalidUriError: the URI's scheme has no store.
     """
-    with _lock:
+    with _lock.held():
         stores = _shared_stores.get(uri)
         if stores:
             return stores[-1]
     return open_store(uri)
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)

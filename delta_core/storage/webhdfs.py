@@ -6,6 +6,7 @@ is durable when it is closed.
 
 from __future__ import annotations
 
+import copy
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from delta_core.errors import (
 from delta_core.storage.log_store import LogStore, ObjectInfo, plain_parts
 from delta_core.storage.parallel import parallel
 from delta_core.storage.ranged_input import open_ranged
+from delta_core.storage.remote_uri import parse_remote_uri
 from delta_core.storage.webhdfs_address import webhdfs_address
 from delta_core.storage.webhdfs_client import (
     FIRST_PAUSE_SECONDS,
@@ -93,6 +95,17 @@ class WebHdfsLogStore:
     def remote(self) -> bool:
         """True: each request is a round trip, and a request that transfers bytes is two."""
         return True
+
+    def parent(self) -> WebHdfsLogStore | None:
+        """The store of the directory above, with the same client; None for the root of the file system."""
+        uri = parse_remote_uri(self._uri).parent
+        if uri is None:
+            return None
+        above = copy.copy(self)
+        above._uri = str(uri)
+        above._root = self._root.rpartition("/")[0]
+        above._publisher = WebHdfsPublisher(self._client, uri=above._uri)
+        return above
 
     # ------------------------------------------------------------ reads
 

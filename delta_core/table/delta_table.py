@@ -110,6 +110,7 @@ class DeltaTable:
 
         Raises:
             TableExistsError: a table exists already at the URI.
+            NestedTableError: the URI is in a partition directory, or in the log, of another table.
             SchemaError: the schema, the partitioning or the clustering is not valid.
             InvalidTablePropertyError: a property is unknown or has a value that it cannot take.
         """

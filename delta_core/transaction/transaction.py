@@ -15,6 +15,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import CommitError, DeltaError
 from delta_core.expressions.ast import Expression
 from delta_core.log.commit_reader import CommitData
+from delta_core.log.outer_tables import require_separate_directory
 from delta_core.snapshot.monotonic_versions import note_version
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -193,7 +194,11 @@ class Transaction:
         Args:
             verified_at_ms: when a check last found no table. When no check was made (None), the commit checks
                 before and after its write, because version 0 is also free after a log cleanup.
+
+        Raises:
+            NestedTableError: the directory belongs to another table.
         """
+        require_separate_directory(store)
         return cls(
             store=store,
             snapshot=None,

@@ -18,6 +18,7 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
 from delta_core.jobs import JobMetrics, JobResult, JobStatus
+from delta_core.log.outer_tables import require_separate_directory
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
@@ -123,6 +124,7 @@ def write(
     Raises:
         SchemaMismatchError, ConstraintViolationError, ExpressionError: nothing was committed, and no written
             file remains.
+        NestedTableError: the new table would be in a partition directory, or in the log, of another table.
         ConcurrentModificationError: another writer won, and no written file remains.
         CommitStateUnknownError: the written files are kept, because a commit may refer to them.
         JobFailedError: Spark failed.
@@ -174,6 +176,8 @@ def write_to(
         if request.mode is CommitMode.CREATE:
             raise table_exists(store.uri)
         snapshot.require_writable(writer_kind=WriterKind.SPARK_ROWS)
+    else:
+        require_separate_directory(store)
     data_schema = _data_schema(df, request)
     change = plan_metadata_update(
         snapshot, data_schema=data_schema, definition=request.definition, now_ms=run.now_ms()

@@ -500,7 +500,7 @@ def test_templates_that_render_nothing_say_nothing() -> None:
 
 
 def test_the_settings_that_jobs_keep_to_themselves_are_those_of_their_session() -> None:
-    assert session._SESSION_CONF.keys() | session._SQL_CONF.keys() == FIXED_CONF
+    assert session._SQL_CONF.keys() == FIXED_CONF
     assert SPARK_CONF_VARIABLE == VARIABLE
 
 

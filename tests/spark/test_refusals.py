@@ -18,6 +18,7 @@ from delta_core.errors import (
     CorruptLogError,
     ExpressionError,
     JobFailedError,
+    NestedTableError,
     SchemaMismatchError,
     TableExistsError,
     UnsupportedTableFeatureError,
@@ -58,6 +59,17 @@ def test_an_unknown_feature_is_refused_before_spark_writes(spark: SparkSession, 
     with pytest.raises(UnsupportedTableFeatureError, match="fromTheFuture"):
         spark_jobs.write(spark.sql("select 2 as id"), str(table), mode="append")
     assert files_below(table) == before
+
+
+def test_a_table_in_a_partition_folder_is_refused_before_spark_writes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = spark.sql("select 1 as id, 2 as day")
+    spark_jobs.write(frame, str(tmp_path), mode="append", partition_by=["day"])
+    before = files_below(tmp_path)
+    with pytest.raises(NestedTableError, match="day=2"):
+        spark_jobs.write(frame, str(tmp_path / "day=2"), mode="append")
+    assert files_below(tmp_path) == before
 
 
 def test_a_deletion_vector_without_its_feature_is_not_read_over(spark: SparkSession, table: Path) -> None:

@@ -28,11 +28,14 @@ def create_table(
 ) -> Committed:
     """Create an empty table. Two requests when no other writer interferes: a listing and the commit.
 
+    A directory `name=value` on the path costs one more listing.
+
     Returns:
         The commit, or `AlreadyApplied` when the table exists and has the idempotency key.
 
     Raises:
         TableExistsError: the table already exists, or another writer creates it at the same time.
+        NestedTableError: the directory belongs to another table; see `require_separate_directory`.
         SchemaError: the schema is not valid, or the table cannot be clustered by these columns.
         UnsupportedTableFeatureError: a property requires an unsupported feature.
     """

@@ -42,12 +42,13 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         clock=context.clock,
     )
     context.reporter.emit("files.planned", files=len(plan.files), bytes=plan.total_bytes)
-    inner_table_warnings = tuple(
-        f"{folder} is another Delta table: its files are not deleted." for folder in plan.inner_tables
+    table_warnings = (
+        *(f"{folder} is another Delta table: its files are not deleted." for folder in plan.inner_tables),
+        *(f"Files that the table {uri} needs are not deleted." for uri in plan.outer_tables),
     )
     if params.get("dry_run", True):
         return context.succeeded(
-            spec, predicted=plan.predicted(), output={"plan": plan.to_json()}, warnings=inner_table_warnings
+            spec, predicted=plan.predicted(), output={"plan": plan.to_json()}, warnings=table_warnings
         )
     run = replace(
         context.run,
@@ -69,7 +70,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         metrics=JobMetrics(files_removed=result.deleted_files, bytes_removed=result.deleted_bytes),
         output={"plan": plan.to_json(), "kept": list(result.kept)},
         warnings=(
-            *inner_table_warnings,
+            *table_warnings,
             *(f"Planned but not deleted: {path}" for path in result.kept[:20]),
             *(f"Retained by {pin}" for pin in result.pins),
         ),

@@ -12,6 +12,7 @@ from delta_core.actions import Action, AddFile, Metadata, Protocol
 from delta_core.clock import Clock
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.errors import CloneError
+from delta_core.log.outer_tables import require_separate_directory
 from delta_core.maintenance.clone.copying import copy_files
 from delta_core.maintenance.clone.location_check import require_separate_locations
 from delta_core.maintenance.clone.result import CloneResult
@@ -99,6 +100,7 @@ def plan_clone(source: Snapshot, target: LogStore, *, shallow: bool, run: Run = 
 
     Raises:
         CloneError: the target is another table, or one of source and target lies within the other.
+        NestedTableError: the target would be in a directory of a third table.
         UnsupportedTableFeatureError: the source requires a feature that cannot be cloned.
         PathEscapeError: the source refers to files outside its root and the allowed roots.
         MissingDataFileError, InvalidTableError: a required footer cannot be read.
@@ -107,6 +109,8 @@ def plan_clone(source: Snapshot, target: LogStore, *, shallow: bool, run: Run = 
     require_separate_locations(source.store, target)
     source.require_readable(operation="clone the table", through_scan=True)
     base = Snapshot.load(target, clock=run.clock) if Snapshot.exists(target) else None
+    if base is None:
+        require_separate_directory(target)
     access = run.access
     known: list[AddFile] = []
     if base is not None:

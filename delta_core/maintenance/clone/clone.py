@@ -105,6 +105,7 @@ def clone_table(
         CloneError: the target is another table, or source and target overlap, or the size of a file differs
             from the log. No copies are left, except of a clone with history, which uses them when it
             continues.
+        NestedTableError: the clone would be in a partition directory, or in the log, of a third table.
         CloneDivergedError: with `keep_history`, the clone has versions of its own.
         CloneOutdatedError: with `keep_history`, the source's log was cleaned up meanwhile.
         ConfigurationError: the arguments contradict each other.

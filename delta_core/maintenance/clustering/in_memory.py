@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from delta_core.execution.executor import JsonObject
+from delta_core.forks import renew_lock_in_children
 from delta_core.maintenance.clustering.curve import Curve, Keys, Shape, fit_curve, sorted_rows
 from delta_core.maintenance.clustering.sample import Sampler
 from delta_core.maintenance.clustering.values import SortValues, column_at, sort_values
@@ -200,6 +201,7 @@ class _MemoryBudget:
     def __init__(self, limit: int) -> None:
         self._remaining = limit
         self._lock = threading.Lock()
+        renew_lock_in_children(self)
 
     @property
     def exceeded(self) -> bool:

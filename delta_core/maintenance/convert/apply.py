@@ -14,6 +14,7 @@ from delta_core.errors import InvalidTablePropertyError, TableExistsError
 from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.log.log_path import LOG_DIRECTORY
+from delta_core.log.outer_tables import require_separate_directory
 from delta_core.maintenance.convert.footers import read_file
 from delta_core.maintenance.convert.listing import (
     PartitionStrategy,
@@ -128,6 +129,7 @@ def plan_conversion(
 
     Raises:
         TableExistsError: there is a transaction log.
+        NestedTableError: the directory belongs to another table.
         InvalidTableError: the directory has no files, or another table, or a file is not Parquet.
         SchemaError: the files' schemas are incompatible, or the directories do not match the partitioning.
         InvalidTablePropertyError: a property is unknown, or existing files do not guarantee what it claims.
@@ -135,6 +137,7 @@ def plan_conversion(
     """
     verified_at_ms = run.now_ms()
     require_no_table(store)
+    require_separate_directory(store)
     request = ProtocolRequest.of(configuration or {})
     properties = dict(request.properties)
     _check_properties(properties)

@@ -82,6 +82,7 @@ def convert_to_deltalake(
 
     Raises:
         TableExistsError: there is already a transaction log, or another writer creates one meanwhile.
+        NestedTableError: the directory is a partition directory, or in the log, of another table.
         InvalidTableError: the directory has no files, or another table, or a file is not Parquet.
         SchemaError: the files' schemas are incompatible, a Delta table cannot have a column's type, or the
             partition columns are missing or do not match the directories.

@@ -6,7 +6,7 @@ and the next vacuum would delete it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
@@ -16,7 +16,9 @@ from delta_core.maintenance.inner_tables import inner_root
 from delta_core.maintenance.vacuum.listing import FileKind, classify
 from delta_core.schema.partition_values import HIVE_NULL, is_shortened, parse, serialize
 from delta_core.schema.types import STRING, StructField, StructType
+from delta_core.storage.listed_files import ListedFiles, walk_batches
 from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.name_columns import names_in
 
 PartitionStrategy = Literal["hive", "directory"]
 
@@ -32,20 +34,10 @@ def data_files(store: LogStore) -> list[ObjectInfo]:
         InvalidTableError: the directory has no such file, or another Delta table.
     """
     files = []
-    for info in store.walk():
-        *directories, _ = info.path.split("/")
-        if info.path.startswith(f"{LOG_DIRECTORY}/."):
-            continue
-        if LOG_DIRECTORY in directories:
-            inner = inner_root(info.path) or "."
-            raise InvalidTableError(
-                f"The directory {inner!r} in {store.uri} is a Delta table.",
-                cause="Some of its files may be removed from that table, and its vacuum would delete them.",
-                fix="Move that table away, or convert another directory.",
-            )
-        columns = [directory.partition("=")[0] for directory in directories if "=" in directory]
-        if classify(info.path, partition_columns=columns) is FileKind.DATA:
-            files.append(info)
+    for batch in walk_batches(store):
+        for link in batch.links:
+            _require_no_log(f"{link}/", store)
+        files += [info for info in _infos(batch) if _is_data_file(info.path, store)]
     if not files:
         raise InvalidTableError(
             f"The directory {store.uri} has no Parquet files to convert.",
@@ -115,6 +107,34 @@ def partition_values(
 def partitioning(columns: Sequence[StructField]) -> StructType:
     """The partition columns as a schema, nullable, since a directory can stand for null."""
     return StructType(tuple(StructField(name=field.name, data_type=field.data_type) for field in columns))
+
+
+def _infos(batch: ListedFiles) -> Iterator[ObjectInfo]:
+    sizes, times = batch.size_bytes.tolist(), batch.modified_ms.tolist()
+    for path, size_bytes, modified_ms in zip(names_in(batch.paths()), sizes, times, strict=True):
+        yield ObjectInfo(path=path, size_bytes=size_bytes, modified_ms=modified_ms)
+
+
+def _is_data_file(path: str, store: LogStore) -> bool:
+    if path.startswith(f"{LOG_DIRECTORY}/."):
+        return False
+    _require_no_log(path, store)
+    columns = [part.partition("=")[0] for part in path.split("/")[:-1] if "=" in part]
+    return classify(path, partition_columns=columns) is FileKind.DATA
+
+
+def _require_no_log(path: str, store: LogStore) -> None:
+    """Refuse a file in a log. Raises InvalidTableError."""
+    if path.startswith(f"{LOG_DIRECTORY}/"):
+        inner: str | None = "."
+    else:
+        inner = inner_root(path)
+    if inner is not None:
+        raise InvalidTableError(
+            f"The directory {inner!r} in {store.uri} is a Delta table.",
+            cause="Some of its files may be removed from that table, and its vacuum would delete them.",
+            fix="Move that table away, or convert another directory.",
+        )
 
 
 def _value(string: str, column: StructField, path: str) -> str | None:

@@ -17,9 +17,11 @@ from delta_core.execution.executor import Executor, JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.leases.pins import pins_in_force
 from delta_core.log.log_path import commit_path
+from delta_core.log.outer_tables import OuterTable, outer_tables
 from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
+from delta_core.maintenance.vacuum.outer_tables import NeededByOuterTables
 from delta_core.maintenance.vacuum.pinned import Pins
 from delta_core.maintenance.vacuum.plan import VacuumPlan
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
@@ -45,8 +47,8 @@ class VacuumResult:
 
     Attributes:
         commits: the versions that record the start and the end; empty when there was nothing to do.
-        kept: planned files that were not deleted, because a version needs them again, they were rewritten, or
-            they are in another table now.
+        kept: planned files that were not deleted, because a version of this table or of a table above needs
+            them, they were rewritten, or they are in another table now.
         pins: labels of the pins that kept planned files.
     """
 
@@ -67,10 +69,10 @@ def apply_vacuum(
 ) -> VacuumResult:
     """Delete the plan's files that are still unreferenced.
 
-    Before each group of deletions, the newest version and the pins are read again, so that files of a
-    concurrent restore are kept. If the store's clock, read from the start commit, is behind this machine's
-    clock, the cutoff is computed from the store's clock. The first error stops the vacuum and commits a
-    VACUUM END with the status FAILED.
+    Before each group of deletions, the newest version and the pins are read again, also those of the tables
+    above this table, so that files of a concurrent restore are kept. If the store's clock, read from the
+    start commit, is behind this machine's clock, the cutoff is computed from the store's clock. The first
+    error stops the vacuum and commits a VACUUM END with the status FAILED.
 
     Args:
         snapshot: any version of the plan's table.
@@ -81,7 +83,7 @@ def apply_vacuum(
 
     Raises:
         MaintenanceError: the plan is for another table, or contains files that a vacuum never deletes; or
-            the file of a deletion vector cannot be determined.
+            the file of a deletion vector, or the files of a table above, cannot be determined.
         UnsupportedTableFeatureError: since the plan, the table got a feature that is not supported.
         LeaseFileError: a reader's pin cannot be read.
         StorageError: the store failed. Some files of the plan may already be deleted.
@@ -96,10 +98,17 @@ def apply_vacuum(
     # Reads everything once before the start commit, so that unreadable metadata stops the vacuum here.
     keys_to_keep(latest, cutoff_ms=plan.cutoff_ms, removes=LoggedRemoves(cutoff_ms=plan.cutoff_ms))
     pins_in_force(latest.store, store_now_ms=0)
+    above = outer_tables(latest.store)
+    _needed_by_outer_tables(above, plan, run, now_ms=_planned_at_ms(plan)).rows()
     start = _commit_start(latest, plan, run.without_key())
     store_now_ms = latest.store.head(commit_path(start.version)).modified_ms
     deletion = _Deletion(
-        plan, store=latest.store, before_deleting=before_deleting, store_now_ms=store_now_ms, run=run
+        plan,
+        store=latest.store,
+        above=above,
+        before_deleting=before_deleting,
+        store_now_ms=store_now_ms,
+        run=run,
     )
     try:
         latest = deletion.run(latest.refresh())
@@ -128,6 +137,7 @@ class _Deletion:
         plan: VacuumPlan,
         *,
         store: LogStore,
+        above: Sequence[OuterTable],
         before_deleting: Callable[[], None],
         store_now_ms: int,
         run: Run,
@@ -145,6 +155,9 @@ class _Deletion:
         # Planned files that the newest version, and each pin, still needs; computed once per version or pin.
         self._needed: tuple[int, Rows] | None = None
         self._needed_by_pins: dict[tuple[int, str], Rows] = {}
+        self._needed_by_outer_tables = _needed_by_outer_tables(
+            above, plan, run, now_ms=min(_planned_at_ms(plan), store_now_ms)
+        )
         self.deleted_files = 0
         self.deleted_bytes = 0
         self.kept: set[str] = set()
@@ -163,6 +176,7 @@ class _Deletion:
             latest = latest.refresh()
             latest.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
             needed = (self._is_young | self._still_needed(latest))[group] | self._pinned(latest, group)
+            needed |= self._needed_by_outer_tables.rows()[group]
             files = self._files(group)
             self.kept.update(path for (path, *_), is_needed in zip(files, needed, strict=True) if is_needed)
             unneeded = [file for file, is_needed in zip(files, needed, strict=True) if not is_needed]
@@ -231,6 +245,23 @@ def _slices(total: int, size: int) -> Iterator[slice]:
 def _cutoff_by_store_time(plan: VacuumPlan, store_now_ms: int) -> int:
     """The plan's cutoff, or an earlier cutoff when the store's clock is behind this machine's clock."""
     return min(plan.cutoff_ms, plan.retention.cutoff_ms(store_now_ms))
+
+
+def _needed_by_outer_tables(
+    above: Sequence[OuterTable], plan: VacuumPlan, run: Run, *, now_ms: int
+) -> NeededByOuterTables:
+    return NeededByOuterTables(
+        above,
+        ListedPaths(plan.columns.column("path")),
+        plan.columns.column("modified_ms").to_numpy(),
+        clock=run.clock,
+        now_ms=now_ms,
+    )
+
+
+def _planned_at_ms(plan: VacuumPlan) -> int:
+    """The time of the plan, from which its cutoff is counted."""
+    return plan.cutoff_ms + plan.retention.retention_ms + plan.retention.margin_ms
 
 
 def _commit_start(latest: Snapshot, plan: VacuumPlan, run: Run) -> Committed:

@@ -7,16 +7,24 @@ from functools import cache, partial
 from urllib.parse import urlsplit
 
 from delta_core.errors import MaintenanceError
+from delta_core.log.outer_tables import is_in_log
 from delta_core.maintenance.vacuum.listing import HIDDEN, FileKind, kind_in_folder, may_have_iceberg_metadata
 from delta_core.snapshot.snapshot import Snapshot
 
 
 def require_table_directory(root_uri: str) -> None:
-    """Refuse a table that is the root of a file system, of a bucket or of a container.
+    """Refuse a table that is the root of a file system, of a bucket or of a container, or is in a log.
 
     Raises:
-        MaintenanceError: the table is such a root, so that a vacuum would delete all unrelated files in it.
+        MaintenanceError: the table is such a root, and a vacuum would delete all unrelated files in it; or it
+            is in the log of another table, and a vacuum would delete files of that log.
     """
+    if is_in_log(root_uri):
+        raise MaintenanceError(
+            f"The table {root_uri!r} cannot be vacuumed.",
+            cause="Its directory is in the log of another table.",
+            fix="Move the table into a directory of its own.",
+        )
     if urlsplit(root_uri).path.strip("/"):
         return
     raise MaintenanceError(

@@ -121,6 +121,8 @@ class Listing:
 def listed_files(snapshot: Snapshot, *, cutoff_ms: int) -> Listing:
     """List all files of the table. Walks the root once and does not follow symbolic links.
 
+    A symbolic link named `_delta_log`, or in a directory with that name, makes a directory another table.
+
     Memory: the files that were modified before the cutoff, and the directories.
 
     Raises:
@@ -189,6 +191,8 @@ class _Folders:
         for prefix in HIDDEN:
             hidden |= pc.starts_with(batch.names, prefix).to_numpy(zero_copy_only=False)
         folder_numbers[hidden & (self.kinds[folder_numbers] != _STAGING)] = -1
+        for link in batch.links:
+            self._note_inner_table(link)
         counted = folder_numbers >= 0
         np.add.at(self.num_files, folder_numbers[counted], 1)
         np.add.at(self.total_bytes, folder_numbers[counted], batch.size_bytes[counted])
@@ -205,11 +209,9 @@ class _Folders:
         number = self._numbers.get(folder)
         if number is not None:
             return number
+        self._note_inner_table(folder)
         kind = self._kind(folder)
         if kind is FileKind.KEPT:
-            root = inner_root(f"{folder}/")
-            if root is not None and root.split("/")[0] not in RESERVED_DIRECTORIES:
-                self.inner_tables.add(root)
             return -1
         number = self._numbers[folder] = len(self._numbers)
         if number == len(self.kinds):
@@ -218,6 +220,11 @@ class _Folders:
                 setattr(self, name, np.concatenate([getattr(self, name), np.zeros(number, dtype=np.int64)]))
         self.kinds[number] = KINDS.index(kind)
         return number
+
+    def _note_inner_table(self, path: str) -> None:
+        root = inner_root(f"{path}/")
+        if root is not None and root.split("/")[0] not in RESERVED_DIRECTORIES:
+            self.inner_tables.add(root)
 
 
 def _is_job_directory(name: str) -> bool:

@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.log.outer_tables import outer_tables
 from delta_core.maintenance.plan_json import check_plan_header, malformed_plan, plan_header
 from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.files import COLUMNS, VacuumFile, VacuumFiles
 from delta_core.maintenance.vacuum.guard import require_table_directory
 from delta_core.maintenance.vacuum.listing import KINDS, FileKind, listed_files
+from delta_core.maintenance.vacuum.outer_tables import NeededByOuterTables
 from delta_core.maintenance.vacuum.pinned import PinnedFiles, Pins
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.reasons import reasons
@@ -50,6 +52,7 @@ class VacuumPlan:
         files: the files to delete, sorted by path. Any sequence is converted to `VacuumFiles`.
         pins: the files that are kept only because a reader has pinned a version.
         inner_tables: directories that are other Delta tables. Their files are neither counted nor deleted.
+        outer_tables: URIs of tables above this table that need some of its old files. These are not deleted.
     """
 
     table_id: str
@@ -62,6 +65,7 @@ class VacuumPlan:
     files: Sequence[VacuumFile]
     pins: tuple[KeptByPin, ...] = ()
     inner_tables: tuple[str, ...] = ()
+    outer_tables: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", VacuumFiles.of(self.files))
@@ -110,6 +114,7 @@ class VacuumPlan:
             "files": self.columns.to_json(),
             "pins": [asdict(kept) for kept in self.pins],
             "inner_tables": list(self.inner_tables),
+            "outer_tables": list(self.outer_tables),
         }
 
     @classmethod
@@ -138,6 +143,7 @@ class VacuumPlan:
                 files=VacuumFiles.from_json(document["files"]),
                 pins=tuple(KeptByPin(**kept) for kept in document.get("pins", ())),
                 inner_tables=tuple(document.get("inner_tables", ())),
+                outer_tables=tuple(document.get("outer_tables", ())),
             )
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise malformed_plan("vacuum", error) from error
@@ -157,12 +163,15 @@ def plan_vacuum(
     loaded after the listing), was not removed after the cutoff, and is not in a version that a reader has
     pinned. A file of deletion vectors counts as live or removed like each data file with a deletion vector in
     it. A file of change data is selected when it was written before the cutoff and no later commit refers
-    to it. Files in a directory with a log of its own belong to another table and are never selected.
+    to it. Files in a directory with a log of its own belong to another table and are never selected. Nor are
+    files that a table above this table needs, such as a table whose partition directory this table is in.
 
     The plan compares the end of a pin with this machine's clock; `apply_vacuum` uses the store's clock.
 
     Requests: the listing of files, the listing of pins, a snapshot load for each pinned version, the commits
     that are read for the reasons, and the commits since the cutoff if there are older files of change data.
+    If there are files to delete, a listing for each directory above the table, and the log of each table
+    above.
 
     Args:
         snapshot: any version of the table.
@@ -171,8 +180,8 @@ def plan_vacuum(
 
     Raises:
         RetentionTooShortError: the retention is shorter than the required retention.
-        MaintenanceError: the table is the root of a file system, bucket or container; or the file of a
-            deletion vector cannot be determined.
+        MaintenanceError: the table is the root of a file system, bucket or container, or is in a log; or the
+            file of a deletion vector, or the files of a table above, cannot be determined.
         UnsupportedTableFeatureError: a reader or writer feature is not supported.
         LeaseFileError: a reader's pin cannot be read.
         StorageError, InvalidTableError: files or metadata could not be read.
@@ -196,6 +205,9 @@ def plan_vacuum(
     paths = _paths(unpinned)
     by_pins = [item.keys.protect(paths) for item in pinned]
     files = _without(unpinned, np.logical_or.reduce(by_pins)) if by_pins else unpinned
+    needed = _needed_by_outer_tables(latest, files, now_ms=now_ms)
+    if needed:
+        files = _without(files, np.logical_or.reduce(list(needed.values())))
     files = files.combine_chunks().sort_by("path")
     ages = np.round((now_ms - files.column("modified_ms").to_numpy()) / HOUR_MS, 2)
     columns = [files.column(name) for name in ("path", "size_bytes", "modified_ms")]
@@ -214,7 +226,21 @@ def plan_vacuum(
         ),
         pins=tuple(_kept_by(item, unpinned, rows) for item, rows in zip(pinned, by_pins, strict=True)),
         inner_tables=listing.inner_tables,
+        outer_tables=tuple(needed),
     )
+
+
+def _needed_by_outer_tables(latest: Snapshot, files: pa.Table, *, now_ms: int) -> Mapping[str, Rows]:
+    if not files.num_rows:
+        return {}
+    needed = NeededByOuterTables(
+        outer_tables(latest.store),
+        _paths(files),
+        files.column("modified_ms").to_numpy(),
+        clock=latest.clock,
+        now_ms=now_ms,
+    )
+    return needed.by_table()
 
 
 def _paths(files: pa.Table) -> ListedPaths:

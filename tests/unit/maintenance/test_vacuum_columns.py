@@ -98,10 +98,8 @@ def test_a_listing_is_what_each_path_says(
         assert classify(path, partition_columns=COLUMNS, for_iceberg=iceberg) is kind
     inner = {
         root
-        for path, kind in kinds.items()
-        if kind is FileKind.KEPT
-        and (root := inner_root(path)) is not None
-        and root.split("/")[0] not in RESERVED_DIRECTORIES
+        for path in kinds
+        if (root := inner_root(path)) is not None and root.split("/")[0] not in RESERVED_DIRECTORIES
     }
     looked = [
         (path, size, time)

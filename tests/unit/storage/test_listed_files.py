@@ -260,3 +260,20 @@ def test_a_file_that_may_not_be_deleted_is_an_error(tmp_path: Path) -> None:
             delete_unchanged(store, seen(store))
     finally:
         (tmp_path / "d").chmod(0o755)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 1 << 15])
+def test_links_are_reported_and_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr("delta_core.storage.local_many.BATCH_ROWS", rows)
+    (tmp_path / "t" / "a").mkdir(parents=True)
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "t" / "a" / "own").write_bytes(b"x")
+    for name, target in (("a/file", "file"), ("a/_delta_log", "t"), ("link", "missing")):
+        (tmp_path / "t" / name).symlink_to(tmp_path / target)
+    store = LocalLogStore(tmp_path / "t")
+    batches = list(walk_batches(store))
+    assert sorted(link for batch in batches for link in batch.links) == ["a/_delta_log", "a/file", "link"]
+    assert [path for path, *_ in listed(store)] == ["a/own"]
+    assert all(len(batch) <= rows for batch in batches)

@@ -12,6 +12,7 @@ from delta_core.log.commit_reader import read_commits
 from delta_core.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
 from delta_core.log.listing import CheckpointFiles, LogListing, list_log, with_commits
 from delta_core.log.log_path import commit_path
+from delta_core.log.outer_tables import require_separate_directory
 from delta_core.maintenance.clone.copying import copy_files
 from delta_core.maintenance.clone.history.claim import require_claim
 from delta_core.maintenance.clone.history.copies import plan_copies
@@ -50,6 +51,7 @@ def clone_history(
 
     Raises:
         CloneError: the target has other files, or overlaps the source, or a file differs from the log.
+        NestedTableError: the target would be in a directory of a third table.
         CloneDivergedError: the clone has versions of its own.
         CloneOutdatedError: the source's log was cleaned up meanwhile.
         MissingDataFileError: a file of the source is missing.
@@ -68,6 +70,7 @@ def clone_history(
     target_listing = list_log(target)
     is_new = target_listing.is_empty
     if is_new:
+        require_separate_directory(target)
         kept = whole_log(listing, version=source.version, from_version=from_version, uri=source.store.uri)
     else:
         newest = target_listing.latest_version
