@@ -23,7 +23,7 @@ from delta_core.deletion_vectors.encode import row_positions
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.errors import InvalidTableError
 from delta_core.parquet.footer import MalformedFooter, check_data_file
-from delta_core.storage.data_access import TABLE_ONLY, DataAccess
+from delta_core.storage.data_access import TABLE_ONLY, DataAccess, ObjectLocation
 from delta_core.storage.log_store import LogStore
 
 
@@ -122,14 +122,24 @@ def removed(file: AddFile, *, deletion_timestamp_ms: int, data_change: bool = Tr
 
 def physical_records(file: AddFile) -> int | None:
     """The number of rows of the data file from its statistics, including deleted rows; None if unknown."""
-    count = _fields(file.stats).get("numRecords")
+    return records_in_statistics(file.stats)
+
+
+def records_in_statistics(stats: str | None) -> int | None:
+    """The number of rows in the statistics of a file; None if unknown."""
+    count = _fields(stats).get("numRecords")
     number = json.loads(count) if count is not None else None
     # Negative numbers and other types are invalid. The check is exact, since bool is a subclass of int.
     return number if type(number) is int and number >= 0 else None
 
 
 def count_records(store: LogStore, file: AddFile, *, access: DataAccess = TABLE_ONLY) -> int:
-    """The number of rows of the data file, including deleted rows, from its footer.
+    """The number of rows of the data file, including deleted rows, from its footer; see `rows_in_footer`."""
+    return rows_in_footer(access.locate(file.path, store=store), access=access)
+
+
+def rows_in_footer(place: ObjectLocation, *, access: DataAccess = TABLE_ONLY) -> int:
+    """The number of rows of a data file, including deleted rows, from its footer.
 
     Two or three small reads.
 
@@ -138,7 +148,6 @@ def count_records(store: LogStore, file: AddFile, *, access: DataAccess = TABLE_
         InvalidTableError: the file is not Parquet.
         PathEscapeError: the file is outside the table.
     """
-    place = access.locate(file.path, store=store)
     with access.open(place.store, place.path) as source:
         try:
             check_data_file(source)
@@ -146,7 +155,7 @@ def count_records(store: LogStore, file: AddFile, *, access: DataAccess = TABLE_
             return int(pq.read_metadata(source).num_rows)
         except (MalformedFooter, pa.ArrowException, OSError) as error:
             raise InvalidTableError(
-                f"The data file {file.path} cannot be read.",
+                f"The data file {place.path} cannot be read.",
                 cause=f"Its footer is invalid: {error}.",
                 fix="Restore the file from a backup, or repair the table.",
             ) from error

@@ -86,7 +86,7 @@ def appended_batches(
     those of `appended_files`; `columns` and `filters` are those of `DeltaTable.to_batches`, and
     `allowed_roots` that of `Scan`. A file that vacuum has deleted raises MissingDataFileError.
     """
-    snapshot.require_readable()
+    snapshot.require_readable(through_scan=True)
     schema = snapshot.schema
     predicate = expressions.parse_predicate(filters, schema) if isinstance(filters, str) else filters
     access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
@@ -98,6 +98,7 @@ def appended_batches(
             columns=columns,
             predicate=resolved,
             partition_columns=tuple(partition_columns),
+            mapping=snapshot.column_mapping,
             access=access,
         )
 
@@ -180,7 +181,7 @@ def _require_same_rules(snapshot: Snapshot, past: Mapping[int, Sequence[Action]]
     definition: TableDefinition = (state.protocol, state.metadata)
     for version in (first, *later):
         definition = definition_after(definition, past[version])
-        require_compatible_definition(snapshot, version, definition, through_scan=False, same_columns=False)
+        require_compatible_definition(snapshot, version, definition, through_scan=True, same_columns=False)
 
 
 def _require_whole_files(snapshot: Snapshot, added: list[AddFile], version: int) -> None:

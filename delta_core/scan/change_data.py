@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 
 from delta_core import expressions
@@ -20,12 +19,11 @@ from delta_core.actions import (
     Action,
     AddCdcFile,
     AddFile,
-    DeletionVectorDescriptor,
     Metadata,
     RemoveFile,
 )
 from delta_core.arguments import whole_number
-from delta_core.deletion_vectors.reader import read_deletion_vector
+from delta_core.deletion_vectors.row_choice import ALL_ROWS, RowChoice
 from delta_core.errors import (
     ConfigurationError,
     CorruptLogError,
@@ -39,7 +37,7 @@ from delta_core.log.listing import LogListing, list_log
 from delta_core.log.log_path import commit_path
 from delta_core.replay.live_files import matching_rows, path_spellings
 from delta_core.scan.file_readers import PastFileReaders
-from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader, RowsOfFile
+from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
 from delta_core.scan.table_definitions import TableDefinition, definition_after, require_compatible_definition
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
@@ -108,7 +106,7 @@ class ChangeDataScan:
         snapshot.require_readable(operation="read change data", through_scan=True)
         _require_no_change_columns(snapshot)
         self._snapshot = snapshot
-        self._access = access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
+        access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         self._starting_version = first
         self._previous: Snapshot | None = None
         schema = StructType((*snapshot.schema.fields, *CHANGE_COLUMNS))
@@ -144,11 +142,21 @@ class ChangeDataScan:
         """The changes, version by version, in bounded memory.
 
         Raises:
+            MissingDataFileError: vacuum has deleted a file.
+            InvalidTableError: a file cannot be read.
+            DeltaError: see `changed_files`.
+        """
+        for changed in self.changed_files():
+            reader = self._readers.of(changed.values)
+            yield from reader.read_chosen(self._snapshot.store, changed.path, changed.values, changed.rows)
+
+    def changed_files(self) -> Iterator[ChangedFile]:
+        """The files with changed rows, version by version. Reads commits, and no data file.
+
+        Raises:
             TableChangedError: change data was not enabled for all of the versions, or the schema of one of
                 them has a column that the last schema does not have.
             VersionNotFoundError: a commit is no longer in the log.
-            MissingDataFileError: vacuum has deleted a file.
-            InvalidTableError: a file cannot be read.
             CorruptLogError: a commit is damaged, or its timestamp is out of range.
         """
         times = self._times
@@ -166,7 +174,7 @@ class ChangeDataScan:
             replaced = any(isinstance(action, Metadata) for action in actions)
             partitioned = replaced or bool(definition[1].partition_columns)
             for part in self._parts(version, actions, partitioned=partitioned):
-                yield from self._rows(part, stamp)
+                yield replace(part, values={**part.values, **stamp})
 
     def to_table(self) -> pa.Table:
         """The changes as one table; raises as `to_batches`."""
@@ -209,11 +217,11 @@ class ChangeDataScan:
 
     # ------------------------------------------------------------ what changed
 
-    def _parts(self, version: int, actions: Sequence[Action], *, partitioned: bool) -> Iterator[_Part]:
+    def _parts(self, version: int, actions: Sequence[Action], *, partitioned: bool) -> Iterator[ChangedFile]:
         changes = [action for action in actions if isinstance(action, AddCdcFile)]
         if changes:
-            for change in changes:
-                yield _Part(path=change.path, partition_values=change.partition_values)
+            for file in changes:
+                yield ChangedFile(path=file.path, values=file.partition_values, size_bytes=file.size_bytes)
             return
         adds = {canonical_log_path(a.path): a for a in actions if isinstance(a, AddFile) and a.data_change}
         removes = [a for a in actions if isinstance(a, RemoveFile) and a.data_change]
@@ -222,48 +230,20 @@ class ChangeDataScan:
             key = canonical_log_path(remove.path)
             add = adds.get(key)
             values = self._partition_values(version, remove) if partitioned else remove.partition_values or {}
+            before = RowChoice.left_by(remove.deletion_vector)
             if add is None:
-                yield _Part(
-                    path=remove.path,
-                    partition_values=values,
-                    change="delete",
-                    deleted=self._rows_of(remove.deletion_vector),
-                )
+                yield _changed(remove, values, "delete", before)
                 continue
             paired.add(key)
-            yield from self._differences(remove, add, values)
+            # Only the deletion vector was replaced.
+            old, new = remove.deletion_vector, add.deletion_vector
+            for kind, listed, unlisted in (("delete", new, old), ("insert", old, new)):
+                rows = RowChoice(listed=listed, unlisted=unlisted, keeps_listed=True)
+                yield _changed(add, values, kind, rows)
         for key, add in adds.items():
             if key not in paired:
-                yield _Part(
-                    path=add.path,
-                    partition_values=add.partition_values,
-                    change="insert",
-                    deleted=self._rows_of(add.deletion_vector),
-                )
-
-    def _differences(
-        self, remove: RemoveFile, add: AddFile, values: Mapping[str, str | None]
-    ) -> Iterator[_Part]:
-        """The rows that changed when a file's deletion vector was replaced."""
-        before, after = self._rows_of(remove.deletion_vector), self._rows_of(add.deletion_vector)
-
-        def without(some: RowsOfFile | None, others: RowsOfFile | None) -> RowsOfFile:
-            nothing = np.empty(0, np.int64)
-            return lambda num_rows: np.setdiff1d(
-                nothing if some is None else some(num_rows),
-                nothing if others is None else others(num_rows),
-                assume_unique=True,
-            )
-
-        for change, only in (("delete", without(after, before)), ("insert", without(before, after))):
-            yield _Part(path=add.path, partition_values=values, change=change, only=only)
-
-    def _rows_of(self, dv: DeletionVectorDescriptor | None) -> RowsOfFile | None:
-        if dv is None:
-            return None
-        return lambda num_rows: read_deletion_vector(
-            self._snapshot.store, dv, num_rows=num_rows, access=self._access
-        )
+                rows = RowChoice.left_by(add.deletion_vector)
+                yield _changed(add, add.partition_values, "insert", rows)
 
     def _partition_values(self, version: int, remove: RemoveFile) -> Mapping[str, str | None]:
         """The partition values of a removed file; read from the version before when the `remove` has none."""
@@ -287,30 +267,37 @@ class ChangeDataScan:
             fix="Compare the rows of the two versions instead.",
         )
 
-    def _rows(self, part: _Part, stamp: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-        place = self._access.locate(part.path, store=self._snapshot.store)
-        values = {**part.partition_values, **stamp}
-        if part.change is not None:
-            values[CHANGE_TYPE] = part.change
-        reader = self._readers.of(values)
-        return reader.read(place.store, place.path, values, deleted=part.deleted, only=part.only)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class ChangedFile:
     """The changed rows of one file.
 
     Attributes:
-        change: the type of the change; None where the file has a column with the type.
-        deleted: returns the rows to leave out.
-        only: returns the rows to include; None includes all rows except those of `deleted`.
+        path: as in the log.
+        values: the columns that are constant in the file, by physical name, serialised as partition values:
+            those of its partition, and of CHANGE_COLUMNS those that the file does not contain.
+        rows: the changed rows.
+        stats: the statistics of the file in the log, if there are any.
+        size_bytes: the size of the file; None if the log does not have it.
     """
 
     path: str
-    partition_values: Mapping[str, str | None]
-    change: str | None = None
-    deleted: RowsOfFile | None = None
-    only: RowsOfFile | None = None
+    values: Mapping[str, str | None]
+    rows: RowChoice = ALL_ROWS
+    stats: str | None = None
+    size_bytes: int | None = None
+
+
+def _changed(
+    file: AddFile | RemoveFile, values: Mapping[str, str | None], change: str, rows: RowChoice
+) -> ChangedFile:
+    return ChangedFile(
+        path=file.path,
+        values={**values, CHANGE_TYPE: change},
+        rows=rows,
+        stats=file.stats,
+        size_bytes=file.size_bytes,
+    )
 
 
 def _require_no_change_columns(snapshot: Snapshot) -> None:

@@ -9,6 +9,7 @@ verified.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from delta_core.deletion_vectors.roaring import Positions
+from delta_core.deletion_vectors.row_choice import ALL_ROWS, RowChoice
 from delta_core.errors import CorruptLogError, InvalidTableError, SchemaError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import referenced_columns, referenced_names
@@ -40,6 +42,22 @@ DEFAULT_BATCH_ROWS = 131_072
 
 RowsOfFile = Callable[[int], Positions]
 """Returns positions of rows in a file, from the file's number of rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePart:
+    """Every row group of a file belongs to one of `count` parts; this is the part `index`, counted from 0."""
+
+    index: int = 0
+    count: int = 1
+
+    def of(self, row_groups: Sequence[int], *, total: int) -> list[int]:
+        """The row groups of this part, of a file with `total` row groups."""
+        return [group for group in row_groups if group * self.count // total == self.index]
+
+
+WHOLE_FILE = FilePart()
+"""All row groups of a file."""
 
 NO_NUMBERS = FileRowTracking(base_row_id=None, default_row_commit_version=None)
 """No row tracking information about a file's rows."""
@@ -140,6 +158,7 @@ class FileReader:
         deleted: RowsOfFile | None = None,
         only: RowsOfFile | None = None,
         numbers: FileRowTracking = NO_NUMBERS,
+        part: FilePart = WHOLE_FILE,
     ) -> Iterator[pa.RecordBatch]:
         """The matching rows of one file; see `read_file`.
 
@@ -150,6 +169,7 @@ class FileReader:
             deleted: returns the rows to leave out, from the file's number of rows.
             only: returns the rows to read; None reads all.
             numbers: what the log records about the file's rows, for row tracking.
+            part: the part of the file to read. The parts of a file together have each row once.
         """
         with self._access.open(store, path) as source:
             try:
@@ -158,13 +178,48 @@ class FileReader:
                 file = pq.ParquetFile(
                     source, coerce_int96_timestamp_unit="us", page_checksum_verification=True
                 )
-                yield from self._read_open(file, path, partition_values, deleted, only, numbers)
+                yield from self._read_open(file, path, partition_values, deleted, only, numbers, part)
             except (pa.ArrowException, OSError, MalformedFooter, UnicodeDecodeError) as error:
                 raise InvalidTableError(
                     f"The data file {path} cannot be read.",
                     cause=str(error),
                     fix="Restore the file from a backup, or restore a version that does not use it.",
                 ) from error
+
+    def read_chosen(
+        self,
+        store: LogStore,
+        raw_log_path: str,
+        partition_values: Mapping[str, str | None],
+        rows: RowChoice = ALL_ROWS,
+        *,
+        part: FilePart = WHOLE_FILE,
+    ) -> Iterator[pa.RecordBatch]:
+        """The matching rows among the chosen rows of a file, by its path in the log; see `read`.
+
+        Args:
+            store: the table's store.
+            raw_log_path: the path as in the log.
+            partition_values, part: see `read`.
+            rows: the rows to read.
+
+        Raises:
+            PathEscapeError: the path is neither below the table's root nor below an allowed root.
+        """
+        access = self._access
+        place = access.locate(raw_log_path, store=store)
+
+        def listed(num_rows: int) -> Positions:
+            return rows.positions(store, num_rows=num_rows, access=access)
+
+        return self.read(
+            place.store,
+            place.path,
+            partition_values,
+            deleted=None if rows.keeps_listed or rows.chooses_all else listed,
+            only=listed if rows.keeps_listed else None,
+            part=part,
+        )
 
     def _read_open(
         self,
@@ -174,6 +229,7 @@ class FileReader:
         deleted: RowsOfFile | None,
         only: RowsOfFile | None,
         numbers: FileRowTracking,
+        part: FilePart,
     ) -> Iterator[pa.RecordBatch]:
         num_rows = file.metadata.num_rows
         constants = self._constants(partition_values, path)
@@ -184,6 +240,7 @@ class FileReader:
             mapping=self._mapping,
             constants=constants,
         )
+        row_groups = part.of(row_groups, total=file.metadata.num_row_groups)
         selected = selected_rows(
             file.metadata,
             row_groups,

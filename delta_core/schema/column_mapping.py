@@ -75,6 +75,19 @@ class ColumnMapping:
             raise _incomplete(field, NAME_KEY, self.mode)
         return name
 
+    def field_id(self, field: StructField) -> int | None:
+        """The field's id in data files, if files are searched by id; None in the other modes.
+
+        Raises:
+            InvalidTableError: the mode requires an id, and the field has none.
+        """
+        if self.mode is not ColumnMappingMode.ID or field.name in self.unmapped:
+            return None
+        number = field.metadata.get(ID_KEY)
+        if not isinstance(number, int):
+            raise _incomplete(field, ID_KEY, self.mode)
+        return number
+
     def physical_path(self, path: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
         """A column's path by physical names; `path` is canonical, as returned by `find_column`."""
         if self.mode is ColumnMappingMode.NONE:
@@ -106,10 +119,8 @@ class ColumnMapping:
         Raises:
             InvalidTableError: the field lacks the name or id that the mode requires.
         """
-        if self.mode is ColumnMappingMode.ID and field.name not in self.unmapped:
-            number = field.metadata.get(ID_KEY)
-            if not isinstance(number, int):
-                raise _incomplete(field, ID_KEY, self.mode)
+        number = self.field_id(field)
+        if number is not None:
             return candidates.by_id.get(number)
         return candidates.by_name.get(self.physical_name(field).casefold())
 

@@ -1,21 +1,23 @@
 """Use of the caller's own store by tasks that run in the caller's process.
 
 A task is JSON and contains the table's URI, but never credentials. In another process, such as a Spark
-executor, it opens the table with the credentials of that process. In the caller's process it uses the store
-that the caller has open, with its options and its cache.
+executor, it opens the table with the credentials of that process, and with the options that the process has
+for its tasks. In the caller's process it uses the store that the caller has open, with its options and its
+cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from delta_core.forks import ForkSafeLock
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.open import open_store
+from delta_core.storage.open import open_store, options_for
 
 _lock = ForkSafeLock()
 _shared_stores: dict[str, list[LogStore]] = {}
+_task_options: Mapping[str, str] = {}
 
 
 @contextmanager
@@ -38,6 +40,17 @@ def share_with_tasks(*stores: LogStore) -> Iterator[None]:
                     del _shared_stores[store.uri]
 
 
+@contextmanager
+def options_of_tasks(options: Mapping[str, str]) -> Iterator[None]:
+    """A context in which `task_store` opens stores with these options. For a process that runs only tasks."""
+    global _task_options
+    before, _task_options = _task_options, options
+    try:
+        yield
+    finally:
+        _task_options = before
+
+
 def task_store(uri: str) -> LogStore:
     """The store of a task's table: the caller's store in the caller's process, else one opened by the URI.
 
@@ -48,4 +61,4 @@ def task_store(uri: str) -> LogStore:
         stores = _shared_stores.get(uri)
         if stores:
             return stores[-1]
-    return open_store(uri)
+    return open_store(uri, storage_options=options_for(uri, _task_options))

@@ -165,10 +165,10 @@ def _unsupported(
 def _not_plain(names: Iterable[str], operation: str) -> UnsupportedTableFeatureError:
     return UnsupportedTableFeatureError(
         f"Cannot {operation}: unsupported table feature {', '.join(names)}.",
-        cause="The operation reads data files as plain Parquet, as Spark jobs do, but with this feature the "
+        cause="The operation reads data files as plain Parquet, as MERGE does, but with this feature the "
         "rows also depend on the log.",
-        fix="Use delta_core for the operation (DeltaTable and write_deltalake), or remove the feature with "
-        "alter.drop_feature.",
+        fix="Use delta_core for the operation (DeltaTable and write_deltalake), read the rows with "
+        "spark_jobs.read, or remove the feature with alter.drop_feature.",
     )
 
 

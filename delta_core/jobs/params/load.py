@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from delta_core.jobs.params.contract import CONTRACT_SCHEMA, contract_of
 from delta_core.jobs.params.deduplicate import DEDUPLICATE_SCHEMA, Deduplication, parse_deduplicate
+from delta_core.jobs.params.engine_io import ENGINE_IO_SCHEMA, EngineIO
 from delta_core.jobs.params.quality import QUALITY_SCHEMA, QualityParams, parse_quality
 from delta_core.jobs.params.source import SOURCE_SCHEMA, Source, as_option, parse_source
 from delta_core.policies.contract import Contract
@@ -34,6 +35,7 @@ LOAD_SCHEMA: Final[Mapping[str, Any]] = {
         "deduplicate": DEDUPLICATE_SCHEMA,
         "quality": QUALITY_SCHEMA,
         "contract": CONTRACT_SCHEMA,
+        "engine_io": ENGINE_IO_SCHEMA,
     },
 }
 
@@ -54,6 +56,7 @@ class LoadParams:
     deduplicate: Deduplication | None = None
     contract: Contract = field(default_factory=Contract)
     quality: QualityParams | None = None
+    engine_io: EngineIO = EngineIO.AUTO
 
 
 def parse_load(params: Mapping[str, Any]) -> LoadParams:
@@ -77,4 +80,5 @@ def parse_load(params: Mapping[str, Any]) -> LoadParams:
         deduplicate=parse_deduplicate(params.get("deduplicate")),
         contract=contract,
         quality=parse_quality(params.get("quality")),
+        engine_io=EngineIO(params.get("engine_io", EngineIO.AUTO)),
     )

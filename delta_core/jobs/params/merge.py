@@ -9,6 +9,7 @@ from typing import Any, Final
 from delta_core.errors import ConfigurationError, InvalidJobSpecError
 from delta_core.jobs.params.contract import CONTRACT_SCHEMA, contract_of
 from delta_core.jobs.params.deduplicate import DEDUPLICATE_SCHEMA, Deduplication, parse_deduplicate
+from delta_core.jobs.params.engine_io import ENGINE_IO_SCHEMA, EngineIO
 from delta_core.jobs.params.merge_clauses import ACTIONS, ClauseParams, clauses_schema, parse_clauses
 from delta_core.jobs.params.source import SOURCE_SCHEMA, Source, parse_source
 from delta_core.policies.contract import Contract
@@ -28,6 +29,7 @@ MERGE_SCHEMA: Final[Mapping[str, Any]] = {
         "contract": CONTRACT_SCHEMA,
         "deduplicate": DEDUPLICATE_SCHEMA,
         "merge_schema": {"type": "boolean"},
+        "engine_io": ENGINE_IO_SCHEMA,
     },
 }
 
@@ -48,6 +50,7 @@ class MergeParams:
     contract: Contract = field(default_factory=Contract)
     deduplicate: Deduplication | None = None
     merge_schema: bool = False
+    engine_io: EngineIO = EngineIO.AUTO
 
 
 def parse_merge(params: Mapping[str, Any]) -> MergeParams:
@@ -69,4 +72,5 @@ def parse_merge(params: Mapping[str, Any]) -> MergeParams:
         contract=contract_of(params.get("contract")),
         deduplicate=parse_deduplicate(params.get("deduplicate")),
         merge_schema=params.get("merge_schema", False),
+        engine_io=EngineIO(params.get("engine_io", EngineIO.AUTO)),
     )
