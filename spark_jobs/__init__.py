@@ -13,9 +13,11 @@ _EXPORTS = {
     "ConnectServer": "spark_jobs.connect_server",
     "DeltaTable": "spark_jobs.table",
     "SparkExecutor": "spark_jobs.spark_executor",
+    "files": "spark_jobs.reader.files",
     "get_session": "spark_jobs.session",
     "last_commit": "spark_jobs.writer.commits",
     "read": "spark_jobs.reader.read",
+    "read_changes": "spark_jobs.reader.changes",
     "write": "spark_jobs.writer.write",
 }
 

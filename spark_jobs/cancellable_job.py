@@ -97,7 +97,7 @@ class CancellableJob:
     def _work(self) -> None:
         registry = default_registry()
         register(registry)
-        executor: Executor = SparkExecutor(self._make_session)
+        executor: Executor = SparkExecutor(self._make_session, storage_options=self._storage_options)
         if self._spec.engine == "inline" and self._spec.kind != LOAD_KIND:
             executor = InlineExecutor()
         context = JobContext(

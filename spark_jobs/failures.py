@@ -6,10 +6,14 @@ import json
 import re
 import secrets
 
+from delta_core import errors
 from delta_core.errors import ConstraintViolationError, DeltaError, JobFailedError, MissingDataFileError
 
 _CAUSE = re.compile(r"^\t*Caused by: (?:[\w$]+\.)*([\w$]+): (.+)$", re.MULTILINE)
 _FILE = re.compile(r"while reading file (\S+?)\.?(?:\s|$)")
+_OF_WORKER = re.compile(
+    r"^delta_core\.errors\.(?:\w+\.)*(\w+): (.+?)(?: Cause: (.+?))?(?: Fix: (.+))?$", re.MULTILINE
+)
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.NO_HINT")
 
 
@@ -53,6 +57,8 @@ def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
         return error
     condition = _condition(error)
     text = str(error)
+    if (of_worker := _error_of_worker(text)) is not None:
+        return of_worker
     summary = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
     kind = type(error).__name__
     if causes := _CAUSE.findall(text):
@@ -71,6 +77,18 @@ def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
         cause=f"{condition or kind}: {summary[:500]}",
         fix="Read the logs of the driver and the executors.",
     )
+
+
+def _error_of_worker(text: str) -> DeltaError | None:
+    """The DeltaError that a Python worker raised, from the traceback in Spark's message; None without one."""
+    found = _OF_WORKER.findall(text) if "Python worker" in text or "PythonException" in text else []
+    if not found:
+        return None
+    name, problem, cause, fix = found[-1]
+    kind = getattr(errors, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, DeltaError)):
+        return None
+    return kind(problem, cause=cause, fix=fix)
 
 
 def _condition(error: Exception) -> str | None:

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Final
+
+FILE_NAME: Final = "file_name"
+"""The field of `_metadata` with the name of a row's file."""
+FILE_PATH: Final = "file_path"
+"""The field of `_metadata` with the URI of a row's file."""
+ROW_INDEX: Final = "row_index"
+"""The field of `_metadata` with a row's position in its file."""
 
 # A path for Spark's reader is a glob; a backslash escapes a character.
 _GLOB = re.compile(r"([\[\]{}*?\\])")
@@ -26,6 +35,26 @@ def encode_as_java(path: str) -> str:
 def base_name(path: str) -> str:
     """The last part of a path."""
     return path.rsplit("/", 1)[-1]
+
+
+def identifying_field(paths: Sequence[str]) -> str:
+    """The field of `_metadata` with a different value for each of these paths."""
+    return FILE_NAME if len({base_name(path) for path in paths}) == len(paths) else FILE_PATH
+
+
+def metadata_value(field: str, root: str, path: str) -> str:
+    """The value of FILE_NAME or FILE_PATH for a file.
+
+    Args:
+        field: the field of `_metadata`.
+        root: the root of the file in Spark's paths, not encoded.
+        path: the decoded path below the root.
+    """
+    if field == FILE_NAME:
+        return encode_as_java(base_name(path))
+    # For a local file, the value has one slash after the scheme.
+    start = "file:" + root.removeprefix("file://") if root.startswith("file://") else root
+    return encode_as_java(f"{start}/{path}")
 
 
 def is_hidden(path: str) -> bool:

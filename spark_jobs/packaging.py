@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,7 +81,7 @@ def _workers_have_packages(spark: SparkSession) -> bool:
     return [row[0] for row in rows] == [VERSION]
 
 
-def _probe() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _probe() -> worker_tasks.BatchFunction:
     needed = worker_tasks.__name__
 
     # A nested function is pickled by value, so the workers do not need this module to run it.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_core.errors import DeltaError
 from delta_core.execution.executor import JsonObject, TaskFunction
-from delta_core.execution.limits import available_cpus
+from spark_jobs.engine_io import executor_options
 from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
-from spark_jobs.partitioning import one_row_per_partition
+from spark_jobs.partitioning import local_cores, one_row_per_partition
 from spark_jobs.worker_tasks import RESULT_SCHEMA, TASK_SCHEMA, error_from_json, function_name, task_runner
 
 if TYPE_CHECKING:
@@ -28,9 +27,17 @@ class SparkExecutor:
     Args:
         spark: a session, or a function that creates one. The function is called when the first task runs, so
             that work without tasks starts no JVM.
+        storage_options: options for the stores that tasks open. Secrets among them stay in this process:
+            executors find credentials in their environment. See `spark_jobs.engine_io`.
     """
 
-    def __init__(self, spark: SparkSession | Callable[[], SparkSession]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession | Callable[[], SparkSession],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._options = executor_options(storage_options)
         self._spark: SparkSession | None = None
         self._make: Callable[[], SparkSession] | None = None
         if callable(spark):
@@ -57,11 +64,9 @@ class SparkExecutor:
         With `local[n]` the cores are divided among the tasks. On a cluster other applications may share a
         worker, so a task uses `spark.task.cpus`.
         """
-        conf = self.spark.conf
-        local = re.fullmatch(r"local\[(\d+|\*)(?:,\d+)?\]", conf.get("spark.master", "") or "")
-        if local is None:
-            return max(1, int(conf.get("spark.task.cpus", "1") or 1))
-        cores = available_cpus() if local[1] == "*" else int(local[1])
+        cores = local_cores(self.spark)
+        if cores is None:
+            return max(1, int(self.spark.conf.get("spark.task.cpus", "1") or 1))
         return max(1, -(-cores // max(1, tasks)))
 
     def map(self, function: TaskFunction, tasks: Sequence[JsonObject]) -> Iterator[tuple[int, JsonObject]]:
@@ -94,7 +99,7 @@ class SparkExecutor:
         try:
             frame = self.spark.createDataFrame(rows, TASK_SCHEMA)
             spread = one_row_per_partition(frame, len(rows), "i")
-            found = spread.mapInArrow(task_runner(name), RESULT_SCHEMA).collect()
+            found = spread.mapInArrow(task_runner(name, self._options), RESULT_SCHEMA).collect()
         except Exception as error:
             raise as_delta_error(error, doing=f"running {name}") from error
         return sorted((row["i"], row["ok"], row["payload"]) for row in found)

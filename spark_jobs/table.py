@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from delta_core.actions import SetTransaction
 from delta_core.boundary import public_class
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.jobs import JobResult
+from delta_core.jobs.params.engine_io import EngineIO
 from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
@@ -20,6 +22,7 @@ from delta_core.storage import open_store
 from delta_core.transaction import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 from spark_jobs.dml.clauses import MergeClause, MergeClauses
 from spark_jobs.dml.merge import MergeRequest, merge_into
+from spark_jobs.engine_io import engine_io_of, table_reach
 from spark_jobs.reader.read import read_snapshot, to_epoch_ms
 from spark_jobs.spark_executor import SparkExecutor
 
@@ -42,25 +45,45 @@ class DeltaTable:
         uri: str,
         *,
         storage_options: Mapping[str, str] | None = None,
+        allowed_roots: Sequence[str | os.PathLike[str]] = (),
+        engine_io: str = EngineIO.AUTO,
         alias: str | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._spark = spark
         self._uri = uri
         self._storage_options = storage_options
+        self._allowed_roots = allowed_roots
+        self._engine_io = engine_io_of(engine_io)
         self._alias = alias
         self._clock = clock
 
     @classmethod
     def forPath(  # noqa: N802 - the name that delta-spark gives it
-        cls, spark: SparkSession, uri: str, *, storage_options: Mapping[str, str] | None = None
+        cls,
+        spark: SparkSession,
+        uri: str,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        allowed_roots: Sequence[str | os.PathLike[str]] = (),
+        engine_io: str = EngineIO.AUTO,
     ) -> DeltaTable:
-        """Open the table at a path or URI.
+        """Open the table at a path or URI. For `engine_io` see `spark_jobs.read`.
+
+        Args:
+            allowed_roots: paths or URIs. Absolute paths in the log, as those of a shallow clone, may lead
+                below them when rows are read.
 
         Raises:
             TableNotFoundError: no table exists at the path.
         """
-        table = cls(spark, uri, storage_options=storage_options)
+        table = cls(
+            spark,
+            uri,
+            storage_options=storage_options,
+            allowed_roots=allowed_roots,
+            engine_io=engine_io,
+        )
         table._snapshot()
         return table
 
@@ -72,12 +95,27 @@ class DeltaTable:
     def alias(self, name: str) -> DeltaTable:
         """The same table with an alias for the conditions and values of a merge."""
         return DeltaTable(
-            self._spark, self._uri, storage_options=self._storage_options, alias=name, clock=self._clock
+            self._spark,
+            self._uri,
+            storage_options=self._storage_options,
+            allowed_roots=self._allowed_roots,
+            engine_io=self._engine_io,
+            alias=name,
+            clock=self._clock,
         )
 
     def toDF(self) -> DataFrame:  # noqa: N802
         """The rows of the newest version as a DataFrame, with the table's alias if it has one."""
-        frame = read_snapshot(self._spark, self._snapshot())
+        snapshot = self._snapshot()
+        reach = table_reach(
+            self._spark,
+            snapshot.store,
+            engine_io=self._engine_io,
+            storage_options=self._storage_options,
+            allowed_roots=self._allowed_roots,
+            clock=self._clock,
+        )
+        frame = read_snapshot(self._spark, snapshot, reach)
         return frame if self._alias is None else frame.alias(self._alias)
 
     def merge(self, source: DataFrame, condition: Sql) -> DeltaMergeBuilder:
@@ -129,7 +167,7 @@ class DeltaTable:
         Raises:
             RetentionTooShortError: with this retention, files that readers or writers need could be deleted.
         """
-        return self._core().vacuum(retentionHours, dry_run=False, executor=SparkExecutor(self._spark))
+        return self._core().vacuum(retentionHours, dry_run=False, executor=self._executor())
 
     def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802
         """Restore the table to a version, as a new commit. Returns the metrics as a DataFrame."""
@@ -145,7 +183,15 @@ class DeltaTable:
         return self._spark.createDataFrame(row, schema)
 
     def _core(self) -> delta_core.DeltaTable:
-        return delta_core.DeltaTable(self._uri, storage_options=self._storage_options, clock=self._clock)
+        return delta_core.DeltaTable(
+            self._uri,
+            storage_options=self._storage_options,
+            allowed_roots=self._allowed_roots,
+            clock=self._clock,
+        )
+
+    def _executor(self) -> SparkExecutor:
+        return SparkExecutor(self._spark, storage_options=self._storage_options)
 
     def _snapshot(self) -> Snapshot:
         store = open_store(self._uri, storage_options=self._storage_options, clock=self._clock)
@@ -248,6 +294,8 @@ class DeltaMergeBuilder:
             clauses=clauses,
             target_alias=self._table._alias or "target",
             merge_schema=draft.merge_schema,
+            engine_io=self._table._engine_io,
+            storage_options=self._table._storage_options,
         )
         run = Run(clock=self._table._clock, commit=draft.properties)
         return merge_into(self._source, self._table._snapshot(), request, run=run)
@@ -288,7 +336,7 @@ class DeltaOptimizeBuilder:
 
     def executeCompaction(self) -> DataFrame:  # noqa: N802
         """Compact small files. Returns the metrics as a DataFrame with one row."""
-        core, executor = self._table._core(), SparkExecutor(self._table._spark)
+        core, executor = self._table._core(), self._table._executor()
         return self._as_frame(core.optimize.compact(self._predicate, executor=executor))
 
     def executeZOrderBy(self, *columns: str | Sequence[str]) -> DataFrame:  # noqa: N802
@@ -296,7 +344,7 @@ class DeltaOptimizeBuilder:
         names = [
             name for argument in columns for name in ([argument] if isinstance(argument, str) else argument)
         ]
-        core, executor = self._table._core(), SparkExecutor(self._table._spark)
+        core, executor = self._table._core(), self._table._executor()
         return self._as_frame(core.optimize.z_order(names, predicate=self._predicate, executor=executor))
 
     def _as_frame(self, metrics: Mapping[str, Any]) -> DataFrame:

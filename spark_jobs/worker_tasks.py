@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,16 +14,21 @@ import pyarrow as pa
 from delta_core import errors
 from delta_core.errors import DeltaError, JobFailedError
 from delta_core.execution.executor import TaskFunction
+from delta_core.storage.task_stores import options_of_tasks
 
 TASK_SCHEMA: Final = "i int, task string"
 RESULT_SCHEMA: Final = "i int, ok boolean, payload string"
 
+BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function for `mapInArrow`."""
 
-def task_runner(name: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for `mapInArrow` from rows of `TASK_SCHEMA` to rows of `RESULT_SCHEMA`.
+
+def task_runner(name: str, options: Mapping[str, str]) -> BatchFunction:
+    """A function from rows of `TASK_SCHEMA` to rows of `RESULT_SCHEMA`.
 
     Args:
         name: the name of the task function, as `function_name` returns it.
+        options: storage options for the stores that tasks open. Must not contain secrets.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -30,7 +36,8 @@ def task_runner(name: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
         for batch in batches:
             for index, task_json in zip(batch["i"].to_pylist(), batch["task"].to_pylist(), strict=True):
                 try:
-                    ok, payload = True, json.dumps(dict(function(json.loads(task_json))))
+                    with options_of_tasks(options):
+                        ok, payload = True, json.dumps(dict(function(json.loads(task_json))))
                 except Exception as error:  # each task's outcome is returned as data
                     ok, payload = False, error_to_json(error)
                 yield pa.RecordBatch.from_pydict(
@@ -38,6 +45,22 @@ def task_runner(name: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
                 )
 
     return run
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """A context for work in an executor: a DeltaError loses the exceptions that caused it.
+
+    Spark puts the traceback of a failed task into its logs and errors. The message of a DeltaError contains
+    no secret, but a client's exception may contain a signed URL.
+
+    Raises:
+        DeltaError: the work raised it.
+    """
+    try:
+        yield
+    except DeltaError as error:
+        raise error from None
 
 
 def function_name(function: TaskFunction) -> str:

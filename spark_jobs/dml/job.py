@@ -51,8 +51,11 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
         token=token,
         exact=contract.exact_string,
         show_rows=contract.show_rows,
+        storage_options=context.storage_options,
     )
-    rows = deduplicated(spark, rows, params.deduplicate, table=snapshot)
+    rows = deduplicated(
+        spark, rows, params.deduplicate, table=snapshot, storage_options=context.storage_options
+    )
     # The source may have other columns than the table, so only the contract defines its columns.
     batch = fit_to_contract(rows, contract, table=None, merge_schema=merge_schema)
     if batch.report is not None and not batch.report.allowed:
@@ -69,6 +72,8 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
                 merge_schema=merge_schema,
                 source_checks=_source_checks(batch, contract.constraints),
                 show_rows=contract.show_rows,
+                engine_io=params.engine_io,
+                storage_options=context.storage_options,
                 job_id=context.job_id,
             ),
             before_commit=lambda: context.check_deadline(spec),

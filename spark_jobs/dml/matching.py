@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_core.errors import MergeDuplicateMatchError
 from delta_core.expressions.ast import TRUE, Expression
+from delta_core.expressions.columns import referenced_names
 from delta_core.jobs.params.merge_clauses import MergeAction
 from spark_jobs.dml.clauses import MergeClause, MergeClauses, conditions, sql_text, words
 from spark_jobs.dml.source import MergeSource, Names, as_column, estimated_bytes
@@ -75,11 +76,12 @@ def find_matches(
     """
     from pyspark.sql import functions as fn
 
-    rows = target.scan(spark, names)
+    strings = [sql_text(on), *conditions(clauses.matched)]
+    rows = target.scan(spark, names, strings=[*strings, *map(quoted, referenced_names(match_predicate))])
     if match_predicate != TRUE:
         rows = rows.where(to_column(match_predicate, target.schema))
     rows = rows.alias(target_alias)
-    needed = _needed(source, [sql_text(on), *conditions(clauses.matched)])
+    needed = _needed(source, strings)
     keys = source.frame.select(names.row, *[quoted(name) for name in needed])
     if estimated_bytes(source.schema, needed, source.rows) <= BROADCAST_BYTES:
         keys = fn.broadcast(keys)
@@ -93,7 +95,9 @@ def find_matches(
         if clauses.not_matched_by_source:
             _count_unmatched(
                 matches,
-                target.scan(spark, names).alias(target_alias),
+                target.scan(
+                    spark, names, strings=[sql_text(on), *conditions(clauses.not_matched_by_source)]
+                ).alias(target_alias),
                 keys.alias(source.alias),
                 on=on,
                 clauses=clauses.not_matched_by_source,

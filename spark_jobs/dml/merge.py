@@ -8,7 +8,7 @@ same persisted source.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from delta_core.execution.progress import ProgressReporter
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.columns import disjunction
 from delta_core.jobs import JobMetrics, JobResult, JobStatus
+from delta_core.jobs.params.engine_io import EngineIO
 from delta_core.jobs.params.merge import KIND
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.scan import Scan
@@ -41,8 +42,8 @@ from spark_jobs.dml.source import (
 )
 from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, assignments, evolved_schema
+from spark_jobs.engine_io import TableReach, table_reach
 from spark_jobs.expressions.checks import Check, partition_name_checks, table_checks, with_checks
-from spark_jobs.expressions.columns import with_partition_strings
 from spark_jobs.expressions.sql_semantics import SqlSemantics
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.schema import to_spark
@@ -69,6 +70,7 @@ class MergeRequest:
         merge_schema: whether the source may add columns to the table.
         source_checks: checks that every source row must pass.
         show_rows: whether an error may show the row that caused it.
+        engine_io, storage_options: see `table_reach`.
     """
 
     on: Sql
@@ -79,6 +81,8 @@ class MergeRequest:
     source_checks: Sequence[Check] = ()
     show_rows: bool = True
     compression: str = "snappy"
+    engine_io: EngineIO = EngineIO.AUTO
+    storage_options: Mapping[str, str] | None = field(default=None, hash=False, repr=False)
     job_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -123,11 +127,14 @@ def merge_into(
     if run.already_applied(snapshot) is not None:
         return _result(request, snapshot.version, snapshot.version, was_applied=True)
     _require_mergeable(snapshot, request.clauses)
+    spark = frame.sparkSession
+    reach = table_reach(
+        spark, snapshot.store, engine_io=request.engine_io, storage_options=request.storage_options
+    )
     names = Names()
     plan = _plan(frame, snapshot, request, names, clock)
     source_read = clock.monotonic_seconds()
-    spark = frame.sparkSession
-    candidates = TargetFiles.of(snapshot, Scan(snapshot, predicate=plan.read_predicate).files())
+    candidates = TargetFiles.of(snapshot, Scan(snapshot, predicate=plan.read_predicate).files(), reach)
     progress.emit("rows.comparing", total=len(candidates), source_rows=plan.source.rows)
     try:
         matches = find_matches(
@@ -146,7 +153,7 @@ def merge_into(
     touched = _touched(candidates, matches)
     progress.emit("files.planned", total=len(touched), matches=matches.number)
     try:
-        staged = _stage(frame, snapshot, request, plan, touched, matches, names, progress)
+        staged = _stage(frame, reach, request, plan, touched, matches, names, progress)
     finally:
         matches.pairs.unpersist()
     try:
@@ -199,7 +206,7 @@ def merge_into(
             rows=metrics["numOutputRows"],
             wall_seconds=round(clock.monotonic_seconds() - began, 6),
         ),
-        output={"metrics": metrics},
+        output={"metrics": metrics, "engine_io": reach.engine_io.value},
     )
 
 
@@ -290,7 +297,7 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
 
 def _stage(
     frame: DataFrame,
-    snapshot: Snapshot,
+    reach: TableReach,
     request: MergeRequest,
     plan: _Plan,
     touched: TargetFiles,
@@ -321,15 +328,13 @@ def _stage(
         )
         if rows is not None:
             rows = with_checks(rows, checks, token, show_rows=request.show_rows)
-            if change.partition_columns:
-                rows = with_partition_strings(rows, change.schema, change.partition_columns)
     except DeltaError:
         raise
     except Exception as error:
         raise as_delta_error(error, doing="resolving the clauses of the merge") from error
     return stage_rows(
         rows,
-        snapshot.store,
+        reach,
         change,
         checks=[*checks, *caster.checks],
         token=token,

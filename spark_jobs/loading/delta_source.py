@@ -16,7 +16,8 @@ from delta_core.jobs import JobContext, JobSpec
 from delta_core.jobs.params.source import RECORDED, Source
 from delta_core.scan import appended_files
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage import open_store
+from delta_core.storage import open_store, options_for
+from spark_jobs.engine_io import table_reach
 from spark_jobs.expressions.sql_semantics import SqlSemantics
 from spark_jobs.reader.read import read_files, read_snapshot
 
@@ -63,11 +64,13 @@ def read_delta(
         TableNotFoundError, VersionNotFoundError: the table or the version does not exist.
         UnsupportedTableFeatureError: the table needs a feature that this library does not read.
     """
+    storage_options = options_for(source.uris[0], storage_options)
     store = open_store(source.uris[0], storage_options=storage_options, clock=clock)
     snapshot = Snapshot.load(store, version=source.version, clock=clock)
+    reach = table_reach(spark, store, storage_options=storage_options)
     if not isinstance(source.changes_since, int):
-        return read_snapshot(spark, snapshot, where=_prunable(spark, source.where, snapshot))
-    snapshot.require_readable()
+        return read_snapshot(spark, snapshot, reach, where=_prunable(spark, source.where, snapshot))
+    snapshot.require_readable(through_scan=True)
     adds = appended_files(snapshot, since_version=source.changes_since).adds
     rows = [
         {
@@ -78,7 +81,7 @@ def read_delta(
         }
         for add in adds
     ]
-    return read_files(spark, snapshot, pa.Table.from_pylist(rows, schema=LIVE_FILE_SCHEMA))
+    return read_files(spark, snapshot, pa.Table.from_pylist(rows, schema=LIVE_FILE_SCHEMA), reach)
 
 
 def _prunable(spark: SparkSession, where: str | None, snapshot: Snapshot) -> str | None:

@@ -57,7 +57,13 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
     token = ViolationToken()
     source, mistyped_rows = _read(params, context, token)
     batch = fit_to_contract(
-        deduplicated(_session(context), source, params.deduplicate, table=context.snapshot),
+        deduplicated(
+            _session(context),
+            source,
+            params.deduplicate,
+            table=context.snapshot,
+            storage_options=context.storage_options,
+        ),
         params.contract,
         table=None if context.snapshot is None or params.overwrite_schema else context.snapshot.schema,
         merge_schema=params.merge_schema,
@@ -80,6 +86,8 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
         kind=KIND,
         show_rows=shows_rows,
         reads_table=params.deduplicate is not None and params.deduplicate.against_table,
+        engine_io=params.engine_io,
+        storage_options=context.storage_options,
     )
     context.reporter.emit("files.planned", total=len(params.source.uris))
     gate = _gate(params, spec, context, request, mistyped_rows, run)
@@ -158,6 +166,7 @@ def _violations_result(
             schema=change.schema,
             exact=params.contract.exact_string,
             show_rows=request.show_rows,
+            storage_options=context.storage_options,
         )
     except Exception as failure:  # in any case the load has failed because of the known error
         # Log only the type: the message may contain values of the source.
@@ -190,6 +199,7 @@ def _read(
         token=token,
         exact=params.contract.exact_string,
         show_rows=params.contract.show_rows,
+        storage_options=context.storage_options,
     )
     return rows, None
 

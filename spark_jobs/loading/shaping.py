@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from delta_core.errors import SchemaMismatchError
 from delta_core.jobs.params.deduplicate import Deduplication
 from delta_core.jobs.params.source import Source
 from delta_core.snapshot.snapshot import Snapshot
+from spark_jobs.engine_io import table_reach
 from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import as_delta_error
 from spark_jobs.loading.order import sort_items
@@ -48,7 +49,12 @@ def shaped(
 
 
 def deduplicated(
-    spark: SparkSession, frame: DataFrame, deduplication: Deduplication | None, *, table: Snapshot | None
+    spark: SparkSession,
+    frame: DataFrame,
+    deduplication: Deduplication | None,
+    *,
+    table: Snapshot | None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The rows of `frame` without the duplicates that `deduplication` removes.
 
@@ -62,13 +68,17 @@ def deduplicated(
     if deduplication is None:
         return frame
     try:
-        return _deduplicated(spark, frame, deduplication, table)
+        return _deduplicated(spark, frame, deduplication, table, storage_options)
     except Exception as error:
         raise as_delta_error(error, doing="deduplicating the rows") from error
 
 
 def _deduplicated(
-    spark: SparkSession, frame: DataFrame, deduplication: Deduplication, table: Snapshot | None
+    spark: SparkSession,
+    frame: DataFrame,
+    deduplication: Deduplication,
+    table: Snapshot | None,
+    storage_options: Mapping[str, str] | None,
 ) -> DataFrame:
     from pyspark.sql import functions as fn
     from pyspark.sql.window import Window
@@ -91,7 +101,8 @@ def _deduplicated(
     frame = ranked.where((fn.col(rank) == 1) | has_null_key).drop(rank)
     if not deduplication.against_table or table is None:
         return frame
-    table_keys = read_snapshot(spark, table, columns=list(deduplication.keys))
+    reach = table_reach(spark, table.store, storage_options=storage_options)
+    table_keys = read_snapshot(spark, table, reach, columns=list(deduplication.keys))
     table_keys = table_keys.toDF(*[f"{rank}_{index}" for index in range(len(keys))])
     same = fn.lit(True)
     for index, key in enumerate(keys):

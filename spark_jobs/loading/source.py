@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,6 +72,7 @@ def read_source(
     token: ViolationToken,
     exact: bool = True,
     show_rows: bool = True,
+    storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The source's rows, with `where`, `select` and `group_by` applied.
 
@@ -83,6 +84,7 @@ def read_source(
             column's position.
         exact: whether to refuse strings that the column's type would round or truncate.
         show_rows: whether the error contains the value.
+        storage_options: options of the store of a Delta table.
 
     Raises:
         JobError: a file is missing, cannot be read, or is not UTF-8.
@@ -98,11 +100,17 @@ def read_source(
         types=types,
         token=token,
         exact=exact,
+        storage_options=storage_options,
     )
 
 
 def watch_source(
-    spark: SparkSession, source: Source, *, types: StructType | None, exact: bool = True
+    spark: SparkSession,
+    source: Source,
+    *,
+    types: StructType | None,
+    exact: bool = True,
+    storage_options: Mapping[str, str] | None = None,
 ) -> WatchedSource:
     """The source's rows as from `read_source`, but with notes about mistyped values instead of failures.
 
@@ -131,7 +139,16 @@ def watch_source(
             flags.append(row_json(frame.columns).alias(f"{_NOTE}text"))
         return frame.select(*columns, *flags)
 
-    frame = _open_source(spark, source, with_notes, notes, types=types, token=ViolationToken(), exact=exact)
+    frame = _open_source(
+        spark,
+        source,
+        with_notes,
+        notes,
+        types=types,
+        token=ViolationToken(),
+        exact=exact,
+        storage_options=storage_options,
+    )
     return WatchedSource(frame=frame, casts=tuple(casts), notes=StructType(tuple(notes)))
 
 
@@ -144,6 +161,7 @@ def _open_source(
     types: StructType | None,
     token: ViolationToken,
     exact: bool,
+    storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Read the source, apply `typed` to columns of strings, and shape the rows.
 
@@ -170,7 +188,7 @@ def _open_source(
                 directories=directories,
             )
         elif source.format == "delta":
-            frame = read_delta(spark, source)
+            frame = read_delta(spark, source, storage_options=storage_options)
         else:
             directories = directory_columns(spark, source.uris, source.options)
             frame = _read_parquet(spark, source, paths, directories)

@@ -63,6 +63,7 @@ def find_violations(
     schema: StructType,
     exact: bool = True,
     show_rows: bool = True,
+    storage_options: Mapping[str, str] | None = None,
 ) -> tuple[Violation, ...]:
     """The rules that rows of the source violate, sorted by the number of rows, largest first.
 
@@ -76,10 +77,11 @@ def find_violations(
         schema: the schema with which the rows were written.
         exact: as for `read_source`.
         show_rows: False omits sample rows.
+        storage_options: as for `read_source`.
     """
     from pyspark.sql import functions as fn
 
-    watched = watch_source(spark, source, types=types, exact=exact)
+    watched = watch_source(spark, source, types=types, exact=exact, storage_options=storage_options)
     notes = watched.notes
     frame = conform_columns(watched.frame, StructType((*schema.fields, *notes.fields)))
     rules = [

@@ -7,19 +7,19 @@ the suite. It reads the files, collects the results of the tasks, and groups equ
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from delta_core.actions.arrow_schema import LIVE_FILE_SCHEMA
 from delta_core.jobs.params.quality import MAX_SAMPLES
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import BOOLEAN, DOUBLE, FLOAT, LONG, VARIANT, StructField, StructType
 from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import as_delta_error
+from spark_jobs.file_uris import ROW_INDEX
 from spark_jobs.packaging import ensure_importable
 from spark_jobs.quality.engine import EngineResults, EngineRules
 from spark_jobs.quality.rules import (
@@ -33,13 +33,14 @@ from spark_jobs.quality.rules import (
 )
 from spark_jobs.quality.tallies import Tally, tally_from_json, tally_of
 from spark_jobs.quality.value_counts import MAX_LISTED, POSITION_KEY, key_name, keys_of
-from spark_jobs.reader.data_files import DataFiles, data_files
-from spark_jobs.reader.native_scan import scan_files, with_partition_values
+from spark_jobs.reader.table_files import TableFile
+from spark_jobs.reader.table_scan import TableScan
 from spark_jobs.schema import to_spark
+from spark_jobs.worker_tasks import BatchFunction
 from spark_jobs.writer.staged_files import Positions, StagedFiles
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 POSITION: Final = "__deltaward_position"
 _FIRST = "__deltaward_first"
@@ -47,8 +48,6 @@ _INDEX = "__deltaward_index"
 _COUNT = "occurrences"
 _TALLY_SCHEMA = "rule int, tally string"
 _POSITION_SCHEMA = "rule int, position bigint"
-
-BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class SparkEngine:
@@ -214,22 +213,34 @@ def keyed_rows(spark: SparkSession, staged: StagedFiles, columns: Collection[str
     """
     from pyspark.sql import functions as fn
 
-    files = _files_with_first_position(staged)
-    partition_fields = [
-        field for name in staged.partition_columns for field in staged.schema if field.name == name
-    ]
-    data_schema = StructType(tuple(field for field in staged.schema if field not in partition_fields))
-    scanned = scan_files(spark, files, data_schema, metadata={_INDEX: "row_index"})
+    fields = [field for field in staged.schema if columns is None or field.name in columns]
     first = StructField(name=_FIRST, data_type=LONG)
-    frame = with_partition_values(spark, scanned, [*partition_fields, first], files)
+    scan = TableScan(
+        reach=staged.reach,
+        schema=StructType((*staged.schema.fields, first)),
+        columns=[*[field.name for field in fields], _FIRST],
+    )
+    files = [
+        TableFile(
+            path=add.path,
+            values={**add.partition_values, _FIRST: str(position)},
+            size_bytes=add.size_bytes,
+        )
+        for add, position in zip(staged.adds, staged.first_positions()[:-1], strict=True)
+    ]
+    constants = [*staged.partition_columns, _FIRST]
+    frame = scan.read(spark, files, constants=constants, metadata={_INDEX: ROW_INDEX})
     position = (fn.col(_FIRST) + fn.col(_INDEX)).alias(POSITION)
-    chosen = []
-    for field in staged.schema:
-        if columns is None or field.name in columns:
-            column = fn.col(quoted(field.name))
-            present = fn.when(column.isNotNull(), fn.lit(True)).alias(field.name)
-            chosen.append(present if field.data_type == VARIANT else column)
-    return frame.select(*chosen, position)
+    return frame.select(*[_chosen(field) for field in fields], position)
+
+
+def _chosen(field: StructField) -> Column:
+    """A column of `keyed_rows`."""
+    from pyspark.sql import functions as fn
+
+    column = fn.col(quoted(field.name))
+    present = fn.when(column.isNotNull(), fn.lit(True)).alias(field.name)
+    return present if field.data_type == VARIANT else column
 
 
 def _keyed_schema(schema: StructType) -> StructType:
@@ -299,26 +310,3 @@ def _rows_with_positions(
 
 def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
     return column if column.type == target else column.cast(target)
-
-
-def _files_with_first_position(staged: StagedFiles) -> DataFiles:
-    """The files, each with the position of its first row as an additional partition value."""
-    import pyarrow as pa
-
-    listing = pa.table(
-        {
-            "path": pa.array([add.path for add in staged.adds], LIVE_FILE_SCHEMA.field("path").type),
-            "partition_values": pa.array(
-                [list(add.partition_values.items()) for add in staged.adds],
-                LIVE_FILE_SCHEMA.field("partition_values").type,
-            ),
-        }
-    )
-    files = data_files(
-        staged.store, listing, schema=staged.schema, partition_columns=staged.partition_columns
-    )
-    partitions = [
-        (*values, str(first))
-        for values, first in zip(files.partitions, staged.first_positions()[:-1], strict=True)
-    ]
-    return DataFiles(root=files.root, paths=files.paths, partitions=partitions)

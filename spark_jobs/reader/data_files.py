@@ -1,18 +1,12 @@
-"""The files of one read, with the paths for Spark."""
+"""The files of one scan by Spark's Parquet reader."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from delta_core.errors import InvalidUriError
-from delta_core.schema.partition_values import HIVE_NULL, parse, serialize
-from delta_core.schema.types import StructType
-from delta_core.storage import LogStore, local_root, resolve_data_path
-from delta_core.storage.data_access import TABLE_ONLY
+from delta_core.schema.partition_values import HIVE_NULL
 
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 
@@ -25,7 +19,7 @@ class DataFiles:
     """Files below one root.
 
     Attributes:
-        root: the table's root as a URI for Spark.
+        root: the root as a URI for Spark.
         paths: decoded paths relative to the root.
         partitions: the partition values of each path.
     """
@@ -34,65 +28,8 @@ class DataFiles:
     paths: Sequence[str]
     partitions: Sequence[PartitionTuple] = field(repr=False)
 
-    def select(self, indices: Sequence[int]) -> DataFiles:
-        """The files at `indices`."""
-        return DataFiles(
-            root=self.root,
-            paths=[self.paths[i] for i in indices],
-            partitions=[self.partitions[i] for i in indices],
-        )
-
     def __len__(self) -> int:
         return len(self.paths)
-
-
-def data_files(
-    store: LogStore, files: pa.Table, *, schema: StructType, partition_columns: Sequence[str]
-) -> DataFiles:
-    """The files that a scan selected (`path` and `partition_values` of LIVE_FILE_SCHEMA).
-
-    Raises:
-        PathEscapeError: a path or a symbolic link leads out of the table.
-        CorruptLogError: a partition value is not of its column's type.
-    """
-    types = {field.name: field.data_type for field in schema if field.name in partition_columns}
-    canonical: dict[tuple[str, str | None], str | None] = {}
-
-    def string_of(column: str, raw: str | None) -> str | None:
-        key = (column, raw)
-        if key not in canonical:
-            canonical[key] = serialize(parse(raw, types[column]), types[column])
-        return canonical[key]
-
-    paths = [resolve_data_path(path, root_uri=store.uri) for path in files.column("path").to_pylist()]
-    TABLE_ONLY.require_links_inside_roots(store, paths)
-    partitions: list[PartitionTuple]
-    if partition_columns:
-        partitions = []
-        for values in files.column("partition_values").to_pylist():
-            raw: Mapping[str, str | None] = dict(values or ())
-            partitions.append(tuple(string_of(column, raw.get(column)) for column in partition_columns))
-    else:
-        partitions = [()] * len(paths)
-    return DataFiles(root=spark_root(store), paths=paths, partitions=partitions)
-
-
-def spark_root(store: LogStore) -> str:
-    """The table's root as a URI for Spark.
-
-    The scheme is explicit, because Spark's default file system may not be the local one.
-
-    Raises:
-        InvalidUriError: Spark cannot open this store.
-    """
-    root = local_root(store)
-    if root is None:
-        raise InvalidUriError(
-            f"Spark cannot open the table root {store.uri}.",
-            cause="Only tables on a file system that the Spark workers share are supported.",
-            fix="Use a local or mounted path.",
-        )
-    return f"file://{root}"
 
 
 def hive_base(files: DataFiles, partition_columns: Sequence[str]) -> str | None:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import DeltaError
 from delta_core.storage import LogStore, local_root
+from spark_jobs.engine_io import TableReach
 from spark_jobs.expressions.checks import Check
 from spark_jobs.failures import ViolationToken, as_delta_error, violation
-from spark_jobs.reader.data_files import spark_root
 from spark_jobs.scoped_conf import scoped_conf
+from spark_jobs.writer.plain_directories import plain_name, with_plain_directories
 from spark_jobs.writer.written_files import WrittenFile, with_canonical_directories, written_files
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ WRITE_CONF = {
 def write_files(
     frame: DataFrame,
     *,
-    store: LogStore,
+    reach: TableReach,
     prefix: str,
     partition_columns: Sequence[str],
     compression: str,
@@ -56,6 +57,7 @@ def write_files(
 
     Args:
         frame: the rows, with partition columns as strings.
+        reach: the table, which Spark reaches itself.
         prefix: a directory that no other job writes to. It must not start with `_` or `.`.
         checks, token: the arguments of `with_checks` for `frame`.
 
@@ -63,7 +65,12 @@ def write_files(
         ConstraintViolationError: a row violates a check.
         JobFailedError: Spark failed.
     """
-    spark = frame.sparkSession
+    spark, store = frame.sparkSession, reach.store
+    renames = local_root(store) is not None
+    directories = list(partition_columns)
+    if partition_columns and not renames:
+        frame = with_plain_directories(frame, partition_columns)
+        directories = [plain_name(name) for name in partition_columns]
     writer = (
         frame.write.mode("error")
         .option("compression", compression)
@@ -71,14 +78,14 @@ def write_files(
         .option("parquet.enable.summary-metadata", "false")
     )
     if partition_columns:
-        writer = writer.partitionBy(*partition_columns)
+        writer = writer.partitionBy(*directories)
     tag = f"deltaward-{prefix}"
     spark.addTag(tag)
     try:
         with scoped_conf(spark, WRITE_CONF):
-            writer.parquet(f"{spark_root(store)}/{prefix}")
-        files = written_files(store, prefix, partition_columns)
-        return with_canonical_directories(store, prefix, files)
+            writer.parquet(f"{reach.root_of(reach.store)}/{prefix}")
+        files = written_files(store, prefix, partition_columns, encoded=not renames)
+        return with_canonical_directories(store, prefix, files) if renames else files
     except BaseException as error:
         # Running tasks would continue to write into the directory that is deleted next.
         with contextlib.suppress(Exception):

@@ -23,6 +23,7 @@ from delta_core.schema.types import StructField, StructType
 from delta_core.storage import LogStore, resolve_data_path
 from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction import num_records
+from spark_jobs.engine_io import TableReach
 
 Positions = np.ndarray[Any, Any]
 """Row positions: ascending distinct integers."""
@@ -35,13 +36,14 @@ class StagedFiles:
     A row's position is its number among the rows of all files, in the order of `adds`.
 
     Attributes:
+        reach: how Spark reaches the table.
         adds: the `add` actions that publish the files.
         rows: the number of rows in all files.
         schema: the schema of the rows, including partition columns.
         configuration: the table's properties.
     """
 
-    store: LogStore
+    reach: TableReach
     prefix: str
     adds: Sequence[AddFile]
     rows: int
@@ -49,6 +51,11 @@ class StagedFiles:
     partition_columns: Sequence[str]
     configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
     compression: str = "snappy"
+
+    @property
+    def store(self) -> LogStore:
+        """The table's store."""
+        return self.reach.store
 
     def paths(self) -> list[str]:
         """The files' paths relative to the table, decoded."""

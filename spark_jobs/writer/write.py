@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from delta_core.actions import SetTransaction
@@ -18,6 +18,7 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
 from delta_core.jobs import JobMetrics, JobResult, JobStatus
+from delta_core.jobs.params.engine_io import EngineIO
 from delta_core.log.outer_tables import require_separate_directory
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.schema.types import StructType
@@ -25,6 +26,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage import LogStore, open_store
 from delta_core.table_features.feature import WriterKind
 from delta_core.transaction import NULL_OBSERVER, CommitProperties, Committed, TransactionObserver
+from spark_jobs.engine_io import TableReach, engine_io_of, table_reach
 from spark_jobs.expressions.checks import (
     Check,
     check_of,
@@ -34,7 +36,7 @@ from spark_jobs.expressions.checks import (
     table_checks,
     with_checks,
 )
-from spark_jobs.expressions.columns import conform_columns, with_partition_strings
+from spark_jobs.expressions.columns import conform_columns
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.schema import from_spark, require_fit
 from spark_jobs.writer.commit_gate import OPEN_GATE, CommitGate, RowCollector
@@ -56,6 +58,7 @@ class WriteRequest:
     Attributes:
         reads_table: whether the rows depend on the table's rows, so that every concurrent commit is a
             conflict.
+        engine_io, storage_options: see `table_reach`.
     """
 
     mode: CommitMode
@@ -68,6 +71,8 @@ class WriteRequest:
     kind: str = JOB_KIND
     show_rows: bool = True
     reads_table: bool = False
+    engine_io: EngineIO = EngineIO.AUTO
+    storage_options: Mapping[str, str] | None = field(default=None, hash=False, repr=False)
 
 
 @public
@@ -87,6 +92,7 @@ def write(
     constraints: Iterable[tuple[str, str]] = (),
     compression: str = "snappy",
     storage_options: Mapping[str, str] | None = None,
+    engine_io: str = EngineIO.AUTO,
     job_id: str | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
@@ -116,10 +122,13 @@ def write(
         constraints: (name, SQL predicate) pairs that every row must pass, in addition to the table's
             constraints; null passes.
         compression: the compression codec of the Parquet files.
+        storage_options: options of the table's store. Secrets among them are used in this process only.
+        engine_io: how Spark writes the files: `native`, `arrow`, or `auto`, which is native where Spark has
+            a connector for the store. See docs/spark.md.
         job_id: the job id of the result; None generates one.
 
     Returns:
-        The result of a successful write.
+        The result of a successful write; `output["engine_io"]` is `native` or `arrow`.
 
     Raises:
         SchemaMismatchError, ConstraintViolationError, ExpressionError: nothing was committed, and no written
@@ -142,6 +151,8 @@ def write(
         constraints=tuple(constraints),
         compression=compression,
         job_id=job_id or str(uuid.uuid4()),
+        engine_io=engine_io_of(engine_io),
+        storage_options=storage_options,
     )
     run = Run(
         clock=clock,
@@ -183,10 +194,13 @@ def write_to(
         snapshot, data_schema=data_schema, definition=request.definition, now_ms=run.now_ms()
     )
     predicate = predicate_of(request, change.schema)
+    reach = table_reach(
+        df.sparkSession, store, engine_io=request.engine_io, storage_options=request.storage_options
+    )
     gate.prepare(change.schema)
     rejected = gate.rejected
     try:
-        staged = _stage(df, store, change, request, predicate, progress=run.progress, rejected=rejected)
+        staged = _stage(df, reach, change, request, predicate, progress=run.progress, rejected=rejected)
         written = _audit(gate, staged)
     finally:
         if rejected is not None:
@@ -228,7 +242,7 @@ def write_to(
         remove_empty_directories(store, written.prefix)
     run.progress.emit("commit.after", version=committed.version)
     return _committed_result(
-        request, store, version_from, written, committed, run.clock.monotonic_seconds() - started
+        request, version_from, written, committed, run.clock.monotonic_seconds() - started
     )
 
 
@@ -263,7 +277,7 @@ def write_checks(change: MetadataUpdate, request: WriteRequest, predicate: Expre
 
 def _stage(
     df: DataFrame,
-    store: LogStore,
+    reach: TableReach,
     change: MetadataUpdate,
     request: WriteRequest,
     predicate: Expression | None,
@@ -279,13 +293,11 @@ def _stage(
             frame = with_checks(frame, checks, token, show_rows=request.show_rows)
         else:
             frame = rejected.split(frame, checks)
-        if change.partition_columns:
-            frame = with_partition_strings(frame, change.schema, change.partition_columns)
     except Exception as error:
         raise as_delta_error(error, doing="resolving the columns") from error
     staged = stage_rows(
         frame,
-        store,
+        reach,
         change,
         checks=checks,
         token=token,
@@ -353,7 +365,6 @@ def _transaction(txn: tuple[str, int] | SetTransaction | None, clock: Clock) -> 
 
 def _committed_result(
     request: WriteRequest,
-    store: LogStore,
     version_from: int | None,
     written: StagedFiles,
     committed: Committed,
@@ -361,7 +372,7 @@ def _committed_result(
 ) -> JobResult:
     if committed.already_applied:
         return _result(request, version_from, committed.version, was_applied=True)
-    record_commit(store.uri, committed.version)
+    record_commit(written.store.uri, committed.version)
     metrics = committed.operation_metrics
     removed = metrics.get("numRemovedFiles")
     removed_bytes = metrics.get("numRemovedBytes")
@@ -377,6 +388,7 @@ def _committed_result(
             rows=written.rows,
             wall_seconds=round(wall_seconds, 6),
         ),
+        output={"engine_io": written.reach.engine_io.value},
     )
 
 
@@ -387,6 +399,7 @@ def _result(
     *,
     was_applied: bool = False,
     metrics: JobMetrics | None = None,
+    output: Mapping[str, str] | None = None,
 ) -> JobResult:
     return JobResult(
         job_id=request.job_id,
@@ -397,4 +410,5 @@ def _result(
         commits=() if was_applied or version_to is None else (version_to,),
         already_applied=was_applied,
         metrics=metrics or JobMetrics(),
+        output=output or {},
     )

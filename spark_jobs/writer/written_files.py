@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from delta_core.schema.partition_values import HIVE_NULL, hive_directory, unescape_hive
 from delta_core.storage import LogStore, local_root
+from spark_jobs.writer.plain_directories import decoded_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +26,15 @@ class WrittenFile:
     partition_values: Mapping[str, str | None]
 
 
-def written_files(store: LogStore, prefix: str, partition_columns: Sequence[str]) -> list[WrittenFile]:
+def written_files(
+    store: LogStore, prefix: str, partition_columns: Sequence[str], *, encoded: bool = False
+) -> list[WrittenFile]:
     """The data files below the prefix, sorted by path. Deletes checksum files of the local file system.
 
     Readers ignore checksum files. A vacuum would never delete them, because their names start with a dot.
+    `encoded` for rows of `with_plain_directories`.
     """
+    values_of = decoded_values if encoded else _directory_values
     found = []
     for info in store.walk(prefix):
         name = info.path.rsplit("/", 1)[-1]
@@ -39,8 +44,8 @@ def written_files(store: LogStore, prefix: str, partition_columns: Sequence[str]
                     path=info.path,
                     size_bytes=info.size_bytes,
                     modified_ms=info.modified_ms,
-                    partition_values=_directory_values(
-                        info.path.removeprefix(f"{prefix}/"), partition_columns
+                    partition_values=values_of(
+                        info.path.removeprefix(f"{prefix}/").split("/")[:-1], partition_columns
                     ),
                 )
             )
@@ -75,14 +80,16 @@ def _rename(store: LogStore, directory: str, new: str) -> None:
     if new == directory:
         return
     root = local_root(store)
-    assert root is not None, "Spark writes to file systems"
+    assert root is not None  # other stores have no renames
     # Unlike rename(), renames() creates parent directories, and removes old ones that become empty.
     os.renames(root / directory, root / new)
 
 
-def _directory_values(below_prefix: str, partition_columns: Sequence[str]) -> dict[str, str | None]:
+def _directory_values(
+    directories: Sequence[str], partition_columns: Sequence[str]
+) -> Mapping[str, str | None]:
     values: dict[str, str | None] = {}
-    for directory in below_prefix.split("/")[:-1]:
+    for directory in directories:
         name, _, value = directory.partition("=")
         values[unescape_hive(name)] = None if value == HIVE_NULL else unescape_hive(value)
     return {column: values.get(column) for column in partition_columns}
