@@ -23,9 +23,10 @@ but does not use has no effect. An operation on a table that uses a feature with
 the feature's name, before anything is read or written. Features that are not in this list are always refused,
 including `catalogManaged` and the redirects: the newest version of such a table may not be in its log.
 
-- **Read**: rows, at any version, through `DeltaTable`, `Scan` and `ChangeDataScan`.
-- **Work on files**: compaction, Z-order, MERGE, restore, verification and Spark's native scan, which open
-  data files directly. They refuse tables that use a feature without support for it.
+- **Read**: rows and changes, at any version: `DeltaTable`, `Scan` and `ChangeDataScan` without Spark,
+  `spark_jobs.read` and `spark_jobs.read_changes` with Spark.
+- **Work on files**: MERGE, and users of `file_uris`, which open data files directly. They refuse tables that
+  use a feature without support for it.
 {_WRITER_KINDS}
 The columns after "work on files" are kinds of writers, each with its own support:
 
