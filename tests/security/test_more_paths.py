@@ -16,7 +16,7 @@ from delta_core.maintenance.verify.checks import verify_table
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY
 from delta_core.storage.local import LocalLogStore
-from spark_jobs.reader.data_files import data_files
+from spark_jobs.reader.table_files import located_files, table_files
 from tests.support.hostile_paths import AuditedStore, hostile_paths
 from tests.support.log_builder import LogBuilder, add, metadata, protocol
 from tests.support.soak import drawn
@@ -34,8 +34,8 @@ def verify(snapshot: Snapshot) -> None:
 
 
 def spark_files(snapshot: Snapshot) -> None:
-    files = pa.table({"path": [*snapshot.files.to_table(["path"])["path"].to_pylist()]})
-    data_files(snapshot.store, files, schema=snapshot.schema, partition_columns=())
+    files = table_files(snapshot.files.to_table(["path", "partition_values"]))
+    located_files(files, store=snapshot.store, access=TABLE_ONLY)
 
 
 class Table:

@@ -68,6 +68,7 @@ def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytes
     assert found["task_error"] == "OBJECT_NOT_FOUND"
     assert found["hostile"] == [0, 1, 2, 3, 4, 5, 9]
     assert found["empty"] == 0
+    assert found["files"] > 0
     assert result is not None
     assert result.status is JobStatus.SUCCEEDED
     assert rows_of(tmp_path / "loaded") == [{"id": 1}, {"id": 2}]

@@ -38,6 +38,7 @@ from delta_core.transaction.observer import CommitPhase
 from spark_jobs.dml import target as target_module
 from spark_jobs.dml.clauses import MergeClause, MergeClauses
 from spark_jobs.dml.merge import MergeRequest, merge_into
+from spark_jobs.file_uris import metadata_value
 from spark_jobs.job_kinds import register
 from spark_jobs.scoped_conf import scoped_conf
 from spark_jobs.spark_executor import SparkExecutor
@@ -334,7 +335,7 @@ def test_files_of_one_name_in_partitions_that_java_escapes(spark: SparkSession, 
 def test_a_file_that_spark_calls_otherwise_stops_the_merge(
     spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target_module, "encode_as_java", lambda text: f"{text}?")
+    monkeypatch.setattr(target_module, "metadata_value", lambda *where: f"{metadata_value(*where)}?")
     error = refused(
         JobFailedError, "not a file of the table", table, lambda: upsert(table, updates(spark, (3, "new")))
     )

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import spark_jobs
+from delta_core import DeltaTable
 from delta_core.errors import ConstraintViolationError, ObjectNotFoundError
 from spark_jobs.session import is_connect
 from spark_jobs.spark_executor import SparkExecutor
 from spark_jobs.writer.footers import describe_file
 from tests.support.hostile_jobs import loads, run_all
 from tests.support.hostile_sessions import set_so, together
+from tests.support.read_tables import TABLES, table_with
+from tests.support.spark_reads import assert_changes_alike, assert_reads_alike
 
 
 def main(remote: str, folder: Path) -> dict[str, Any]:
@@ -69,6 +72,12 @@ def main(remote: str, folder: Path) -> dict[str, Any]:
     with set_so(spark, together("no ANSI in Juneau", "the old calendar")):
         found["hostile"] = run_all(spark, folder / "hostile")
         loads(spark, folder / "hostile")
+    for name in ("vectors", "mapping-id-changes", "widening", "variants"):
+        table_with(name, folder / name)
+        assert_reads_alike(spark, folder / name, versions=[1, DeltaTable(folder / name).version()])
+        if TABLES[name].records_changes:
+            assert_changes_alike(spark, folder / name)
+    found["files"] = spark_jobs.files(spark, table).count()
     found["empty"] = spark_jobs.read(spark, table, where="id > 1000").count()
     spark.stop()
     return found

@@ -9,8 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_core.data.row_files import write_data_files
+from delta_core.jobs.params.engine_io import EngineIO
 from delta_core.schema.arrow import from_arrow, to_arrow
 from delta_core.storage.open import open_store
+from spark_jobs.engine_io import TableReach
 from spark_jobs.writer.staged_files import StagedFiles
 
 UTC = datetime.UTC
@@ -51,7 +53,7 @@ def stage(
         max_rows_per_file=per_file,
     )
     return StagedFiles(
-        store=store,
+        reach=TableReach(engine_io=EngineIO.NATIVE, store=store, spark_roots={store.uri: f"file://{folder}"}),
         prefix="prefix",
         adds=adds,
         rows=table.num_rows,

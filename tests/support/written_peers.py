@@ -214,7 +214,7 @@ def _known_fault(peer: str, table: WrittenTable, version: int) -> tuple[str, tup
 def _changes(peers: Peers, table: WrittenTable) -> dict[str, Any]:
     """Both change feeds, of every run of versions that record changes and have the same columns."""
     outcome = {"versions": 0, "rows": 0, "refused": Counter[str]()}
-    for first, last in _recorded(table):
+    for first, last in recorded_ranges(table):
         ours = DeltaTable(table.path, last, clock=table.clock).load_cdf(first, last).read_all()
         try:
             theirs = unless_refused(lambda a=first, b=last: peers.changes_by_spark(table.path, a, b))
@@ -247,7 +247,8 @@ def _changes(peers: Peers, table: WrittenTable) -> dict[str, Any]:
     return outcome
 
 
-def _recorded(table: WrittenTable) -> list[tuple[int, int]]:
+def recorded_ranges(table: WrittenTable) -> list[tuple[int, int]]:
+    """Every run of versions that record changes and have the same columns: its first and its last version."""
     found: list[tuple[int, int]] = []
     before: State | None = None
     for version in table.model.promised():

@@ -12,6 +12,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
 from delta_core.scan.appended import appended_files, changed_partitions
+from delta_core.schema.types import LONG
 from tests.support.deletion_vectors import inline_deletion_vector
 from tests.support.log_builder import LogBuilder, add, metadata, protocol, remove
 
@@ -165,6 +166,22 @@ def test_the_appended_rows_are_read_with_columns_and_filters(tmp_path: Path) -> 
     found = table.appended_batches(0, columns=["n"], filters="day = 'b' AND n > 3")
     assert pa.Table.from_batches(found).to_pylist() == [{"n": 4}]
     assert list(table.appended_batches(table.version())) == []
+
+
+def test_the_appended_rows_of_mapped_and_widened_columns_are_read(tmp_path: Path) -> None:
+    properties = {
+        "delta.columnMapping.mode": "name",
+        "delta.enableTypeWidening": "true",
+        "delta.enableDeletionVectors": "true",
+    }
+    narrow = pa.table({"n": pa.array([1], pa.int32())})
+    for number in range(2):
+        write_deltalake(tmp_path, narrow, mode="append", configuration=None if number else properties)
+    DeltaTable(tmp_path).alter.change_type("n", LONG)
+    DeltaTable(tmp_path).alter.rename_column("n", "m")
+    write_deltalake(tmp_path, pa.table({"m": pa.array([2**40], pa.int64())}), mode="append")
+    found = pa.Table.from_batches(DeltaTable(tmp_path).appended_batches(0))
+    assert found.to_pylist() == [{"m": 1}, {"m": 2**40}]
 
 
 def test_a_tail_that_cannot_be_told_is_refused_before_the_first_row(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from delta_core.errors import InvalidTableError, MissingDataFileError, SchemaError
 from delta_core.expressions.parse import parse_predicate
-from delta_core.scan.record_batches import read_file
+from delta_core.scan.record_batches import FilePart, FileReader, read_file
 from delta_core.schema.arrow import from_arrow
 from delta_core.storage.local import LocalLogStore
 
@@ -120,3 +121,24 @@ def test_missing_damaged_and_wrong_files(tmp_path):
     pq.write_table(pa.table({"a": ["text"]}), tmp_path / "text.parquet")
     with pytest.raises(InvalidTableError, match="Column a of the data file"):
         list(read_file(store, "text.parquet", schema=schema))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7, 20])
+def test_the_parts_of_a_file_have_each_row_once(tmp_path, parts):
+    table = pa.table({"id": pa.array(range(100), pa.int64())})
+    pq.write_table(table, tmp_path / "f.parquet", row_group_size=15)
+    schema = from_arrow(table.schema)
+    reader = FileReader(schema=schema, predicate=parse_predicate("id >= 20", schema))
+    deleted = np.array([25, 99])
+    found = []
+    for index in range(parts):
+        part = FilePart(index=index, count=parts)
+        found.append(
+            rows(
+                reader.read(
+                    LocalLogStore(tmp_path), "f.parquet", {}, deleted=lambda num_rows: deleted, part=part
+                )
+            )
+        )
+    assert [row["id"] for part in found for row in part] == [i for i in range(20, 99) if i != 25]
+    assert sum(bool(part) for part in found) == min(parts, 6)

@@ -23,7 +23,6 @@ from delta_core.schema.types import (
 from spark_jobs.dml.clauses import MergeClause, MergeClauses, clauses_of, merge_parameters, qualifiers, words
 from spark_jobs.dml.pruning import KeyValues, by_source_predicate, match_facts, target_predicate
 from spark_jobs.expressions.sql_semantics import SqlSemantics
-from spark_jobs.file_uris import encode_as_java
 
 TARGET = StructType(
     (
@@ -197,15 +196,3 @@ def test_what_a_mode_of_the_session_changes_prunes_only_in_the_usual_one(on: str
     assert terms(SqlSemantics(is_usual=False)) == plain
     assert terms(SqlSemantics()) == on.count(" AND ") + 1
     assert terms(SqlSemantics(unlike="=I")) == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("a b%+é.parquet", "a%20b%25+é.parquet"),
-        ("東京\u3000都", "東京%E3%80%80都"),
-        ("a\u00a0b\u2028c\u0085", "a%C2%A0b%E2%80%A8c%C2%85"),
-    ],
-)
-def test_names_as_java_spells_them(name: str, shown: str) -> None:
-    assert encode_as_java(name) == shown

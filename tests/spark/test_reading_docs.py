@@ -1,0 +1,27 @@
+"""The examples of docs/spark.md run as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.repository import ROOT
+from tests.support.spark import REMOTE_VARIABLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.skipif(bool(os.environ.get(REMOTE_VARIABLE)), reason="the examples start a classic session")
+def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "spark.md").read_text(), re.DOTALL)
+    script = tmp_path / "example.py"
+    script.write_text("\n".join(examples))
+    found = runpy.run_path(str(script))
+    assert found["listed"].columns[0] == "path"
