@@ -11,6 +11,8 @@ WITH_JAVA = JAVA_HOME="$$(scripts/java.sh)"; export JAVA_HOME;
 # What the first Spark of a checkout leaves for the others to start in half the time.
 CLASSES = $(PY) -m demo.class_archive;
 PYTEST_ARGS ?=
+# Where the tables of `demo` and `up` are: local, or s3 (a server that Go builds).
+STORE ?= local
 # Where `store-conformance` writes its report, .md or .json.
 REPORT ?= store-conformance.md
 export URL
@@ -37,12 +39,14 @@ $(READY): pyproject.toml constraints.txt scripts/venv.sh
 venv: $(READY) ## Make .venv/ with everything the other targets need
 
 .PHONY: demo
-demo: $(READY) ## Load, maintain, roll back and check real tables, scheduled by Airflow and run on Spark
-	@$(WITH_JAVA) $(CLASSES) exec $(PY) -m demo run
+demo: $(READY) ## Load, maintain, roll back and check real tables with Airflow and Spark; STORE=s3: in a bucket
+	@[ "$(STORE)" = local ] || scripts/emulators.sh versitygw
+	@$(WITH_JAVA) $(CLASSES) exec $(PY) -m demo --store "$(STORE)" run
 
 .PHONY: up
 up: $(READY) ## Start Airflow with the project's DAGs and print its address and login
-	@$(WITH_JAVA) $(CLASSES) exec $(PY) -m demo up
+	@[ "$(STORE)" = local ] || scripts/emulators.sh versitygw
+	@$(WITH_JAVA) $(CLASSES) exec $(PY) -m demo --store "$(STORE)" up
 
 .PHONY: down
 down: $(READY) ## Stop what `up` or `demo` started, and check that nothing is left

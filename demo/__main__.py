@@ -10,7 +10,7 @@ from types import FrameType
 
 from demo.commands import down, run, up
 from demo.display import Display
-from demo.layout import DEFAULT_HOME, Layout
+from demo.layout import DEFAULT_HOME, STORES, Layout
 from demo.processes import DemoError
 from demo.profiles import PROFILES
 from demo.sabotage import NAMES
@@ -21,7 +21,7 @@ EXIT_INTERRUPTED = 130
 def main(argv: list[str] | None = None) -> int:
     """Run one command. The exit code is 0 only if the command succeeded."""
     arguments = _parser().parse_args(argv)
-    layout = Layout(home=arguments.home.resolve())
+    layout = Layout(home=arguments.home.resolve(), store=arguments.store)
     display = Display()
     # SIGINT, too, because a background process of a script inherits an ignored SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -56,6 +56,12 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument("--home", type=Path, default=DEFAULT_HOME, help="the directory for all files")
+    parser.add_argument(
+        "--store",
+        choices=STORES,
+        default="local",
+        help="where the tables are: in a directory, or in a bucket of an S3 server that is started, too",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="the whole story, then the summary and its checks")
     running.add_argument(

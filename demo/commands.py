@@ -18,6 +18,7 @@ from demo.dag_runs import AirflowDagRunner, DagRunner
 from demo.display import Display
 from demo.inprocess import InProcessDagRunner
 from demo.layout import OWN_MARK, REPOSITORY, Layout
+from demo.object_store import start_object_store
 from demo.processes import DemoError, free_port, running, stop_all
 from demo.profiles import Profile
 from demo.sabotage import Sabotage, prepare
@@ -66,6 +67,7 @@ def up(layout: Layout, *, display: Display) -> int:
         return 0
     layout.make()
     try:
+        _start_store(layout, display)
         _start_services(layout, display=display, sabotage=Sabotage(), connect_url=None, lasting=True)
     except BaseException:
         _stop(layout, display)
@@ -87,6 +89,7 @@ def down(layout: Layout, *, display: Display) -> int:
 def _start(
     layout: Layout, *, profile: Profile, display: Display, sabotage: Sabotage, connect_url: str | None
 ) -> DagRunner:
+    _start_store(layout, display)
     if profile.standalone:
         return _start_services(
             layout, display=display, sabotage=sabotage, connect_url=connect_url, lasting=False
@@ -101,6 +104,13 @@ def _start(
     if missing := set(DAG_IDS) - runner.dag_ids:
         raise DemoError(f"DAGs are missing: {', '.join(sorted(missing))}.")
     return runner
+
+
+def _start_store(layout: Layout, display: Display) -> None:
+    if layout.store == "s3":
+        with display.step("start the S3 server"):
+            server, port = start_object_store(layout)
+            services.wait_for_port(server, port, seconds=_READY_SECONDS)
 
 
 def _start_services(

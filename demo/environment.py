@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from demo.layout import REPOSITORY, Layout, read_json, write_json
+from demo.object_store import s3_access
 from demo.processes import LOOPBACK
 
 USER = "admin"
@@ -17,6 +18,7 @@ CONNECTION_ID = "deltaward_default"
 
 _NOT_PASSED_ON = (
     "AIRFLOW",
+    "AWS_",
     "PYSPARK_",
     "SPARK_",
     "DELTAWARD_CONN",
@@ -99,7 +101,8 @@ def base_environment(
         f"AIRFLOW_CONN_{CONNECTION_ID.upper()}": json.dumps({"conn_type": "deltaward", "extra": extra}),
         # No other process writes to the tables, so a failed attempt is repeated at once.
         "DELTAWARD_RETRY_SECONDS": "1",
-        "DELTAWARD_TABLES_ROOT": str(layout.tables),
+        "DELTAWARD_TABLES_ROOT": layout.tables_uri,
+        **(s3_access(layout) if layout.store == "s3" else {}),
         "DELTAWARD_LANDING_ROOT": str(layout.landing),
     }
 

@@ -11,15 +11,25 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parent.parent
 DEFAULT_HOME = REPOSITORY / ".demo"
 
+STORES = ("local", "s3")
+"""Where the tables can be: in a directory, or in a bucket of an S3 server that the demonstration starts."""
+
+BUCKET = "deltaward-demo"
+
 OWN_MARK = ".deltaward-demo"
 """An empty file that marks a directory that a demonstration has created and may clear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The paths under `home`."""
+    """The paths under `home`.
+
+    Attributes:
+        store: one of `STORES`.
+    """
 
     home: Path
+    store: str = "local"
 
     @property
     def airflow_home(self) -> Path:
@@ -34,8 +44,19 @@ class Layout:
         return self.home / "pids"
 
     @property
+    def buckets(self) -> Path:
+        """The directory of the S3 server. Each bucket is a directory in it, and each object a file."""
+        return self.home / "buckets"
+
+    @property
     def tables(self) -> Path:
-        return self.home / "tables"
+        """The directory that contains the tables, also on S3: the server keeps an object as a plain file."""
+        return self.buckets / BUCKET / "tables" if self.store == "s3" else self.home / "tables"
+
+    @property
+    def tables_uri(self) -> str:
+        """The tables as jobs open them."""
+        return f"s3://{BUCKET}/tables" if self.store == "s3" else str(self.tables)
 
     @property
     def landing(self) -> Path:
@@ -65,8 +86,15 @@ class Layout:
     def login(self) -> Path:
         return self.home / "login.json"
 
+    @property
+    def keys(self) -> Path:
+        return self.home / "keys.json"
+
     def table(self, feed: str) -> Path:
         return self.tables / feed
+
+    def table_uri(self, feed: str) -> str:
+        return f"{self.tables_uri}/{feed}"
 
     def make(self) -> None:
         """Create the directories. Only the owner can access them, because they contain secrets and logs."""

@@ -132,7 +132,7 @@ class Scenario:
             self._note(point)
 
     def _restore(self, run_id: str, version: int, *, answer: str) -> RunRecord:
-        conf = {"table": str(self._layout.table("flights")), "version": version}
+        conf = {"table": self._layout.table_uri("flights"), "version": version}
         return self._run(ROLLBACK, run_id, conf, answer=answer)
 
     def _run(self, dag_id: str, run_id: str, conf: dict[str, Any], *, answer: str | None = None) -> RunRecord:

@@ -13,6 +13,7 @@ import pytest
 
 from demo.layout import Layout
 from demo.processes import running, stop_all
+from tests.support.emulators.installation import require
 from tests.support.repository import ROOT
 
 pytestmark = [
@@ -54,7 +55,19 @@ def demo(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("profile", ["brief", "full"])
 def test_the_demo_passes_and_leaves_no_process(home: Path, profile: str) -> None:
     """More months and tables bring rows and minutes, and no other kind of check."""
-    done = demo(home, "run", "--profile", profile)
+    require_success(demo(home, "run", "--profile", profile), home)
+
+
+@pytest.mark.extra
+def test_the_demo_passes_with_its_tables_on_s3(home: Path) -> None:
+    require("versitygw")
+    require_success(demo(home, "--store", "s3", "run", "--profile", "fast"), home)
+    layout = Layout(home=home, store="s3")
+    assert (layout.table("flights") / "_delta_log" / f"{0:020}.json").is_file()
+    assert not (home / "tables").exists()
+
+
+def require_success(done: subprocess.CompletedProcess[str], home: Path) -> None:
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-3000:]
     assert running(Layout(home=home)) == []
     checks = json.loads(Layout(home=home).report.read_text())["checks"]
