@@ -63,7 +63,9 @@ def read_changes(
         ending_timestamp: end at the last version that was committed at this time or before.
         columns: the columns, in this order; None for all. Names are compared without case.
         where: a predicate in Spark SQL's syntax on the columns, as in `read`.
-        allowed_roots, storage_options, engine_io: as in `read`.
+        allowed_roots: directories outside of the table that its files may be in, as in `read`.
+        storage_options: options of the store, as in `read`.
+        engine_io: how Spark reaches the files, as in `read`.
 
     Raises:
         TableChangedError: change data was not enabled for all of the versions, or the schema of a version is

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
+from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 
 
 class StoreTable:
@@ -22,3 +24,6 @@ class StoreTable:
     def adopt(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.verified_at_ms = self.clock.now_ms()
+
+    def new_run(self, commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES) -> Run:
+        return Run(clock=self.clock, commit=commit_properties)
