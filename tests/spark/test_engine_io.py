@@ -82,6 +82,7 @@ def test_executors_get_options_without_secrets() -> None:
     assert executor_options({**plain, **SECRETS, "of_another_store": "canary"}) == plain
 
 
+@pytest.mark.slow
 def test_rows_of_every_type_go_out_and_come_back(spark: SparkSession, tmp_path: Path) -> None:
     native, arrow = str(tmp_path / "native"), str(tmp_path / "arrow")
     for uri, way in ((native, "native"), (arrow, "arrow")):
@@ -162,6 +163,7 @@ def test_a_violation_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None
     assert PeerTable(uri).version() == 0
 
 
+@pytest.mark.slow
 def test_an_error_in_an_executor_is_the_stores_own(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +189,7 @@ def test_a_missing_file_is_named_without_the_clients_exception(spark: SparkSessi
     assert "FileNotFoundError" not in str(failed.value)
 
 
+@pytest.mark.slow
 def test_an_error_of_a_reading_task_keeps_its_kind(spark: SparkSession, tmp_path: Path) -> None:
     uri = tmp_path / "t"
     spark_jobs.write(frame(spark, 0, 3).coalesce(1), str(uri), mode="append", engine_io="arrow")
@@ -199,6 +202,7 @@ def test_an_error_of_a_reading_task_keeps_its_kind(spark: SparkSession, tmp_path
     assert failed.value.fix.startswith("Restore the file")
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_by_several_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
