@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DEFAULT_HOME = REPOSITORY / ".demo"
@@ -95,6 +96,12 @@ class Layout:
 
     def table_uri(self, feed: str) -> str:
         return f"{self.tables_uri}/{feed}"
+
+    def path_of(self, uri: str) -> Path:
+        """The file on this machine that a job named by its URI. Of an S3 object, the server's file."""
+        parts = urlsplit(uri)
+        path = unquote(parts.path)
+        return self.buckets / parts.netloc / path.lstrip("/") if parts.scheme == "s3" else Path(path)
 
     def make(self) -> None:
         """Create the directories. Only the owner can access them, because they contain secrets and logs."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from demo import deliveries
 from demo.dag_runs import DagRunner, RunRecord
@@ -153,7 +152,12 @@ class Scenario:
 
     def _keep_quality(self, name: str, run: RunRecord) -> None:
         result = job_result(self._layout, run, "load_flights") or {}
-        self._facts["quality"][name] = (result.get("output") or {}).get("quality")
+        quality = (result.get("output") or {}).get("quality")
+        if quality:
+            # The checks read files: a report in a bucket is a file of the server.
+            reports = {key: uri for key, uri in quality.items() if key.startswith("report_") and uri}
+            quality |= {key: self._layout.path_of(uri).as_uri() for key, uri in reports.items()}
+        self._facts["quality"][name] = quality
 
     def _note(self, point: str) -> None:
         self._facts["points"][point] = {feed: self._version(feed) for feed in self._profile.feeds}
@@ -178,7 +182,7 @@ class Scenario:
             if task.task_id != "maintain.vacuum" or task.state != "success":
                 continue
             summary = self._runner.result(run, task.task_id, map_index=task.map_index)
-            result = read_json(Path(unquote(urlsplit(summary["result_uri"]).path)))
+            result = read_json(self._layout.path_of(summary["result_uri"]))
             plans[tables[task.map_index]["name"]] = result["output"]["plan"]
         return plans
 
