@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import signal
 import traceback
@@ -38,7 +39,7 @@ from tests.support.driver_runs import Driver
 from tests.support.emulators.places import Place
 from tests.support.fault_plan import ALL_FAULTS, Fault, FaultQueue, RequestFilter
 from tests.support.fault_proxy import FaultProxy
-from tests.support.soak import drawn
+from tests.support.soak import SOAKING, drawn
 from tests.support.spark import CONF, FEW_PARTITIONS
 from tests.support.spark_places import SparkPlaces, copied, spark_places
 
@@ -53,6 +54,10 @@ pytestmark = [
 
 PART = "_pärt"
 HERE = ["s3", *drawn(("gcs", "azure", "hdfs"), usual=1)]
+SESSIONS = ("classic", "connect")
+# In CI a classic session has S3 and one on Connect another store: each session meets a store, and each store
+# a session.
+CELLS = [*itertools.product(SESSIONS, HERE)] if SOAKING else [*zip(SESSIONS, HERE, strict=True)]
 WAYS = {"s3": "arrow", "gcs": "arrow", "azure": "arrow", "hdfs": "native"}
 
 
@@ -74,7 +79,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkPlaces]:
         yield found
 
 
-@pytest.fixture(scope="module", params=["classic", "connect"])
+def _parametrized(metafunc: pytest.Metafunc) -> set[str]:
+    return {mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "place" in metafunc.fixturenames:
+        metafunc.parametrize(("session", "place"), CELLS, indirect=True, scope="module")
+    elif "session" in metafunc.fixturenames and "session" not in _parametrized(metafunc):
+        metafunc.parametrize("session", SESSIONS, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def session(
     request: pytest.FixtureRequest, served: SparkPlaces, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Session]:
@@ -100,7 +116,7 @@ def session(
         spark.stop()
 
 
-@pytest.fixture(params=HERE)
+@pytest.fixture
 def place(request: pytest.FixtureRequest, served: SparkPlaces) -> Place:
     return served.places[request.param]
 
@@ -240,12 +256,12 @@ def test_no_secret_leaves_the_driver(session: Session, served: SparkPlaces, plac
         assert not [text[:200] for text in seen if secret in text or json.dumps(secret)[1:-1] in text]
 
 
+# A driver in the process of the tests cannot be killed.
+@pytest.mark.parametrize("session", ["connect"], indirect=True, scope="module")
 @pytest.mark.parametrize("moment", drawn(("first file", "data.written", "commit.before"), usual=1))
 def test_a_killed_driver_leaves_nothing_visible(
     session: Session, served: SparkPlaces, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if session.remote is None:
-        pytest.skip("A driver in this process cannot be killed.")
     place = served.places["s3"]
     uri, options = place.new_table(), dict(place.options)
     monkeypatch.setenv("DELTAWARD_STORAGE_OPTIONS", json.dumps(options))
