@@ -20,8 +20,18 @@ def on_demand(
 
     Args:
         package: the package's `__name__`.
-        names: the module that defines each public name, by name.
+        names: the module that defines each public name, by name. A name may also be that of its module.
     """
+
+    class Package(ModuleType):
+        """The package. An import of a submodule does not hide the public name that is called the same."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if isinstance(value, ModuleType) and names.get(name) == value.__name__:
+                value = getattr(value, name)
+            super().__setattr__(name, value)
+
+    sys.modules[package].__class__ = Package
 
     def load(name: str) -> Any:
         module = names.get(name)

@@ -20,7 +20,7 @@ from delta_core.jobs.codec import result_to_json, spec_from_json
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.policies.load import load_policies
 from delta_core.policies.resolve import resolve
 from delta_core.table_features.table_properties import parse_bytes

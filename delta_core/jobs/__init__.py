@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from delta_core.jobs.job_spec import TableRef as TableRef
     from delta_core.jobs.registry import JobKind as JobKind
     from delta_core.jobs.registry import JobRegistry as JobRegistry
-    from delta_core.jobs.runner import run_job as run_job
+    from delta_core.jobs.run_job import run_job as run_job
 else:
     __getattr__, __dir__, __all__ = on_demand(
         __name__,
@@ -45,7 +45,7 @@ else:
             "default_registry": "delta_core.jobs.builtin",
             "result_from_json": "delta_core.jobs.codec",
             "result_to_json": "delta_core.jobs.codec",
-            "run_job": "delta_core.jobs.runner",
+            "run_job": "delta_core.jobs.run_job",
             "spec_from_json": "delta_core.jobs.codec",
             "spec_to_json": "delta_core.jobs.codec",
         },

@@ -27,7 +27,7 @@ from delta_core.errors import DeltaError
 from delta_core.jobs.codec import result_to_json, spec_to_json
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.storage.open import open_store
 from delta_core.storage.option_names import AZURE_OPTIONS, GCS_OPTIONS, S3_OPTIONS
 from delta_core.storage.probe import forget_probes

@@ -15,7 +15,7 @@ from delta_core import DeltaTable
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.policies.contract import parse_contract
 from spark_jobs.spark_executor import SparkExecutor
 from tests.support.dag_modules import dag_config, dag_module

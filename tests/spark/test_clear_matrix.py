@@ -33,7 +33,7 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.registry import JobRegistry
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from spark_jobs.job_kinds import register
 from spark_jobs.spark_executor import SparkExecutor
 from tests.support.airflow import airflow_connection

@@ -17,7 +17,7 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.schema.partition_values import hive_directory
 from spark_jobs import spark_executor
 from spark_jobs.packaging import package_archive

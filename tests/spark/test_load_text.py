@@ -14,7 +14,7 @@ import pytest
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.registry import JobRegistry
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.policies.contract import schema_of_columns
 from spark_jobs.job_kinds import register
 from spark_jobs.loading.csv_files import read_csv

@@ -15,7 +15,7 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.registry import JobRegistry
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.maintenance.vacuum.plan import plan_vacuum
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot

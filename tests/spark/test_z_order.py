@@ -12,7 +12,7 @@ import pytest
 from delta_core.errors import InvalidTableError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clustering import plan_z_order
 from delta_core.maintenance.compaction import plan_compaction

@@ -17,7 +17,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.registry import JobRegistry
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from spark_jobs.job_kinds import register
 from spark_jobs.spark_executor import SparkExecutor
 

@@ -11,7 +11,7 @@ from delta_core import DeltaTable
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from tests.concurrency.kill_points.operation import KEY, PROPERTIES, Here, Operation
 from tests.concurrency.matrix.layouts import ORPHAN, RESTORED_VERSION, template
 from tests.concurrency.matrix.operations import LEVELS

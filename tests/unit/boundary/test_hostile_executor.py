@@ -26,7 +26,7 @@ from delta_core.errors import (
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from tests.support.hostile_calls import Locked, prepared
 
 FULL = OSError(28, "No space left on device", "/t/x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.lease import FENCE_OPERATION, fence_app_id
 from delta_core.jobs.registry import JobKind, JobRegistry
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.leases.lease import acquire_lease
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -114,7 +115,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     def opened(uri: str, *, storage_options: Any, clock: Clock) -> LogStore:
         return world.stores[machines.clocks.index(clock)]  # type: ignore[arg-type, return-value]
 
-    monkeypatch.setattr("delta_core.jobs.runner.open_store", opened)
+    monkeypatch.setattr(importlib.import_module("delta_core.jobs.run_job"), "open_store", opened)
     return world
 
 

@@ -14,7 +14,7 @@ from delta_core.clock import ManualClock
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.storage import open as opening
 from delta_core.storage.local import LocalLogStore
 from tests.support.counting_store import CountingStore, Requests

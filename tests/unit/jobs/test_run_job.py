@@ -24,7 +24,7 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.registry import JobKind, JobRegistry
-from delta_core.jobs.runner import UNEXPECTED_ERROR_CODE, run_job
+from delta_core.jobs.run_job import UNEXPECTED_ERROR_CODE, run_job
 from delta_core.jobs.timestamps import parse_timestamp_ms
 from delta_core.snapshot.history import history
 from delta_core.snapshot.snapshot import Snapshot

@@ -18,7 +18,7 @@ from delta_core.errors import StorageError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.maintenance.compaction import task
 from delta_core.storage.local import LocalLogStore
 from tests.support.preserved_tables import TABLES, build, rows_of

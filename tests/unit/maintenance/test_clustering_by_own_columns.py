@@ -20,7 +20,7 @@ from delta_core.errors import (
 )
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clone import clone_table
 from delta_core.maintenance.clustering import ClusteringPlan, cluster_plan, plan_clustering

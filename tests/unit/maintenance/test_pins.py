@@ -17,7 +17,7 @@ from delta_core.clock import SYSTEM_CLOCK, ManualClock
 from delta_core.errors import LeaseFileError, LeaseLostError, MaintenanceError
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_spec import JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.leases.pins import Pin, pin_version, pins_in_force
 from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction import plan_compaction

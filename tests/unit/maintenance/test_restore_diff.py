@@ -25,7 +25,7 @@ from delta_core.execution.progress import ProgressEvent, ProgressReporter
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
-from delta_core.jobs.runner import run_job
+from delta_core.jobs.run_job import run_job
 from delta_core.maintenance.restore import RestorePlan, RowDiff, apply_restore, diff_rows, plan_restore
 from delta_core.maintenance.restore import markdown as markdown_module
 from delta_core.maintenance.restore.row_matching import RowMatcher
