@@ -26,7 +26,7 @@ from tests.support.spark_places import STORES, SparkPlaces, copied, secrets_of, 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 OPTIONS = {"aws_region": "eu-west-1", "aws_secret_access_key": "secret-of-nobody"}
-REMOTE = drawn([(name, way) for name in STORES for way in WAYS], usual=2)
+REMOTE = drawn([(name, way) for name in STORES for way in WAYS], usual=1)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ def versitygw(folder: Path) -> Iterator[S3Server]:
     """
     buckets = folder / "buckets"
     buckets.mkdir(parents=True, exist_ok=True)
-    keys = {"ROOT_ACCESS_KEY": "deltaward-test", "ROOT_SECRET_KEY": secrets.token_hex(20)}
+    keys = {"ROOT_ACCESS_KEY": f"key-{secrets.token_hex(8)}", "ROOT_SECRET_KEY": secrets.token_hex(20)}
 
     def command(port: int) -> list[str]:
         address = ["--port", f"{LOOPBACK}:{port}", "--region", "us-east-1", "--quiet"]
