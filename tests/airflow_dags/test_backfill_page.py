@@ -46,6 +46,7 @@ def backfill(
     return json.loads(lines[-1].removeprefix("SEEN "))
 
 
+@pytest.mark.soak  # the demonstration backfills months, and test_backfill.py repeats and corrects them
 def test_months_backfilled_twice_apply_once_and_a_correction_replaces_its_month(
     airflow_home: AirflowHome, tmp_path: Path, engine: dict[str, str]
 ) -> None:

@@ -22,7 +22,6 @@ from demo.processes import running, stop_all
 from tests.support.airflow import airflow_database
 from tests.support.repository import ROOT
 from tests.support.services import listening
-from tests.support.soak import drawn
 
 __all__ = ["airflow_database"]
 
@@ -87,7 +86,9 @@ def test_up_leaves_a_login_that_is_needed_and_down_stops_everything(home: Path) 
     assert running(Layout(home=home)) == []
 
 
-@pytest.mark.parametrize("number", drawn([signal.SIGINT, signal.SIGTERM], usual=1))
+# Each end of a demonstration stops the same list of processes, and CI looks at it after two other ends.
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_no_process(
     home: Path, airflow_database: Path, number: signal.Signals
 ) -> None:

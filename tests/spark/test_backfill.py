@@ -78,6 +78,7 @@ def test_another_month_is_no_conflict(backfill: Backfill) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_a_random_backfill_leads_to_the_model(backfill: Backfill, rng: random.Random) -> None:
     """Five months, some of them corrected, some loaded twice, four at once, in any order."""
     deliveries = [Delivery(month, number) for month in months(5) for number in (1, 2)]
