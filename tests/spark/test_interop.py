@@ -56,6 +56,7 @@ def test_deltalake_and_duckdb_read_the_same_rows(spark: SparkSession, table: Pat
 
 
 @pytest.mark.extra
+@pytest.mark.soak  # tests/interop compares every form of our logs with delta-spark
 def test_delta_spark_reads_the_same_rows(spark: SparkSession, table: Path, tmp_path: Path) -> None:
     requests = [{"uri": str(table), "version": version} for version in range(4)]
     asked = tmp_path / "requests.json"
