@@ -36,6 +36,7 @@ def test_only_an_hour_is_accepted(parsed: dict, hour: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak  # test_medallion_jobs.py runs its jobs, and every DAG is parsed
 def test_an_hour_another_one_and_it_again(airflow_home: AirflowHome, engine: dict[str, str]) -> None:
     # What runs again changes nothing: test_backfill.py shows it too, in each run of the tests.
     hours = ["2026-01-01T23", "2026-01-02T00", *["2026-01-02T00"] * rounds(usual=0, soak=1)]

@@ -117,6 +117,7 @@ def change(op: str, order: int, lsn: int, status: str = "placed") -> Change:
     }
 
 
+@pytest.mark.soak
 def test_a_life_in_any_order_of_arrival_ends_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """One order for each way in which created, updated and deleted can arrive, one change a batch."""
     orders = Orders(spark, tmp_path)

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.skipif(bool(os.environ.get(REMOTE_VARIABLE)), reason="r
 
 
 @pytest.mark.slow
+@pytest.mark.soak  # tests/contract and tests/airflow read, write, load and merge on Connect servers
 def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The server's workers must get our packages from the client.
     monkeypatch.delenv("PYTHONPATH", raising=False)

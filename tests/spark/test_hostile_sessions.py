@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.hostile_jobs import loads, optimizes, run_all
 from tests.support.hostile_sessions import HOSTILE, TOGETHER, set_so, together
+from tests.support.soak import drawn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +26,9 @@ def test_every_job_in_a_hostile_session(spark: SparkSession, tmp_path: Path, nam
 
 
 @pytest.mark.parametrize(
-    "names", [_QUICK, *(pytest.param(names, marks=pytest.mark.slow) for names in _SLOW)], ids=" and ".join
+    "names",
+    [_QUICK, *(pytest.param(names, marks=pytest.mark.slow) for names in drawn(_SLOW, usual=2))],
+    ids=" and ".join,
 )
 def test_every_job_in_a_session_that_is_several(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...]

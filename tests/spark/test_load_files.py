@@ -13,6 +13,7 @@ import pytest
 
 from tests.spark.test_load import load
 from tests.support.hostile_sessions import set_so
+from tests.support.soak import drawn
 from tests.support.spark import rows_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def message(spark: SparkSession, folder: Path, form: str, uris: list[Path], **pa
     return result.error.message
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", drawn(FORMATS, usual=1))
 @pytest.mark.parametrize("name", ["_b", ".b", "b.csv._COPYING_"])
 def test_a_named_file_that_spark_skips_is_refused(
     spark: SparkSession, tmp_path: Path, form: str, name: str
@@ -56,7 +57,7 @@ def test_a_named_file_that_spark_skips_is_refused(
     assert name in message(spark, tmp_path, form, [first, second])
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", drawn(FORMATS, usual=1))
 def test_files_below_a_directory_are_read_or_refused(spark: SparkSession, tmp_path: Path, form: str) -> None:
     source = tmp_path / "_source"
     file_of(form, source / "a", id=1)
@@ -73,14 +74,14 @@ def test_files_below_a_directory_are_read_or_refused(spark: SparkSession, tmp_pa
     assert sorted(int(row["id"]) for row in rows_of(tmp_path / "t")) == [1, 2]
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", drawn(FORMATS, usual=1))
 def test_a_file_beside_partitions_is_refused(spark: SparkSession, tmp_path: Path, form: str) -> None:
     file_of(form, tmp_path / "s" / "day=1" / "a", id=1)
     file_of(form, tmp_path / "s" / "b", id=2)
     assert "/s/b" in message(spark, tmp_path, form, [tmp_path / "s"])
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", drawn(FORMATS, usual=1))
 def test_directories_values_have_the_contracts_types(spark: SparkSession, tmp_path: Path, form: str) -> None:
     for code in ("007", "08"):
         file_of(form, tmp_path / "s" / f"code={code}" / "day=2024-01-01" / "a", id=1)
@@ -103,7 +104,7 @@ def test_directories_values_have_the_contracts_types(spark: SparkSession, tmp_pa
     assert "code" in message(spark, tmp_path, form, [tmp_path / "s"], contract=numbers)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", drawn(FORMATS, usual=1))
 def test_a_column_of_file_and_directory_is_refused(spark: SparkSession, tmp_path: Path, form: str) -> None:
     file_of(form, tmp_path / "s" / "ID=9" / "a", id=1, txt="a")
     assert "'ID'" in message(spark, tmp_path, form, [tmp_path / "s"])

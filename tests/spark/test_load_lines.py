@@ -9,6 +9,7 @@ import pytest
 
 from delta_core.errors import JobError
 from spark_jobs.loading.csv_files import read_csv
+from tests.support.soak import drawn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +81,7 @@ def written(path: Path, data: str | bytes) -> str:
 
 
 @pytest.mark.parametrize(
-    ("data", "options", "expected"), [pytest.param(*case[1:], id=case[0]) for case in READ]
+    ("data", "options", "expected"), [pytest.param(*case[1:], id=case[0]) for case in drawn(READ, usual=10)]
 )
 def test_lines_arrive_as_they_are(
     spark: SparkSession, tmp_path: Path, data: str | bytes, options: dict[str, str], expected: Rows
@@ -92,7 +93,7 @@ def test_lines_arrive_as_they_are(
 
 
 @pytest.mark.parametrize(
-    ("data", "options", "words"), [pytest.param(*case[1:], id=case[0]) for case in REFUSED]
+    ("data", "options", "words"), [pytest.param(*case[1:], id=case[0]) for case in drawn(REFUSED, usual=6)]
 )
 def test_lines_that_cannot_arrive_are_refused(
     spark: SparkSession, tmp_path: Path, data: str | bytes, options: dict[str, str], words: str

@@ -43,7 +43,7 @@ WAYS = (EngineIO.NATIVE, EngineIO.ARROW)
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
-@pytest.mark.parametrize(("name", "way"), drawn([*product(TABLES, WAYS)], usual=6))
+@pytest.mark.parametrize(("name", "way"), drawn([*product(TABLES, WAYS)], usual=4))
 def test_every_version_is_read_as_by_delta_core(
     spark: SparkSession, tmp_path: Path, name: str, way: str
 ) -> None:
@@ -54,7 +54,7 @@ def test_every_version_is_read_as_by_delta_core(
 
 @pytest.mark.parametrize(
     ("name", "way"),
-    drawn([*product([name for name in TABLES if TABLES[name].records_changes], WAYS)], usual=3),
+    drawn([*product([name for name in TABLES if TABLES[name].records_changes], WAYS)], usual=2),
 )
 def test_changes_are_read_as_by_delta_core(spark: SparkSession, tmp_path: Path, name: str, way: str) -> None:
     table_with(name, tmp_path)
