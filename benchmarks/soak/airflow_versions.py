@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import time
@@ -37,8 +38,7 @@ from tests.support.soak_report import report_head  # noqa: E402
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "soak-airflow-versions.json"
 PAIRS = ("3.3.0:4.0", "3.3:4.3")
-SPARK_PACKAGES = ("pyspark", "pyspark-client", "py4j")
-AIRFLOW_PACKAGES = ("apache-airflow", "apache-airflow-core", "apache-airflow-task-sdk")
+PINNED = [re.split("[= #]", line)[0] for line in (REPOSITORY / "constraints.txt").read_text().splitlines()]
 
 DAG = """
 from airflow.sdk import DAG
@@ -106,7 +106,8 @@ def one_pair(wheel: Path, folder: Path, *, airflow: str, pyspark: str) -> dict[s
         python = make_environment(
             folder,
             [f"{wheel}[airflow,spark]", _exactly("apache-airflow", airflow), f"pyspark=={pyspark}.*"],
-            free=[*SPARK_PACKAGES, *AIRFLOW_PACKAGES],
+            # Another Airflow requires other versions of the packages that it uses.
+            free=PINNED,
             # The client, which Airflow's provider asks for, writes the same folder in another version.
             overrides=[f"pyspark=={pyspark}.*", "pyspark-client; python_version < '3'"],
         )
