@@ -16,7 +16,7 @@ from tests.state_machine.machine import TALLY, machine_of
 from tests.state_machine.operations.registry import OPERATIONS
 from tests.support.soak import SEED, SOAKING, rounds
 
-EXAMPLES = rounds(usual=6, soak=300)
+EXAMPLES = rounds(usual=10, soak=300)
 STEPS = rounds(usual=25, soak=50)
 AT_A_TIME = 10
 
