@@ -158,6 +158,31 @@ def table_reach(
     return replace(through_arrow, engine_io=EngineIO.NATIVE, spark_roots=spark_roots)
 
 
+def open_reach(
+    spark: SparkSession,
+    uri: str,
+    *,
+    engine_io: str | EngineIO,
+    storage_options: Mapping[str, str] | None,
+    allowed_roots: Sequence[str | os.PathLike[str]],
+    clock: Clock,
+) -> TableReach:
+    """Open a table's store in the driver, and decide how Spark reaches the table. See `table_reach`.
+
+    Raises:
+        InvalidUriError: the URI or an allowed root has a scheme without a store.
+        ConfigurationError: as `table_reach`, or an option is not valid.
+    """
+    return table_reach(
+        spark,
+        open_store(uri, storage_options=storage_options, clock=clock),
+        engine_io=engine_io,
+        storage_options=storage_options,
+        allowed_roots=allowed_roots,
+        clock=clock,
+    )
+
+
 def executor_options(storage_options: Mapping[str, str] | None) -> dict[str, str]:
     """The storage options that executors may have: those that are known and not secret."""
     options = option_strings(storage_options)

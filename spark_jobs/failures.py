@@ -57,7 +57,7 @@ def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
         return error
     condition = _condition(error)
     text = str(error)
-    if (of_worker := _error_of_worker(text)) is not None:
+    if (of_worker := _error_of_worker(str(error))) is not None:
         return of_worker
     summary = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
     kind = type(error).__name__
@@ -79,9 +79,9 @@ def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
     )
 
 
-def _error_of_worker(text: str) -> DeltaError | None:
+def _error_of_worker(message: str) -> DeltaError | None:
     """The DeltaError that a Python worker raised, from the traceback in Spark's message; None without one."""
-    found = _OF_WORKER.findall(text) if "Python worker" in text or "PythonException" in text else []
+    found = _OF_WORKER.findall(message) if "Python worker" in message or "PythonException" in message else []
     if not found:
         return None
     name, problem, cause, fix = found[-1]

@@ -21,8 +21,7 @@ from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.commit_time import first_version_since
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage import open_store
-from spark_jobs.engine_io import table_reach
+from spark_jobs.engine_io import open_reach
 from spark_jobs.reader.read import column_names, to_epoch_ms
 from spark_jobs.reader.table_files import TableFile
 from spark_jobs.reader.table_scan import TableScan
@@ -83,19 +82,18 @@ def read_changes(
         )
     if ending_version is not None and ending_timestamp is not None:
         raise ConfigurationError("Both an ending version and an ending time are given.", fix="Pass one.")
-    store = open_store(uri, storage_options=storage_options, clock=clock)
-    reach = table_reach(
+    reach = open_reach(
         spark,
-        store,
+        uri,
         engine_io=engine_io,
         storage_options=storage_options,
         allowed_roots=allowed_roots,
         clock=clock,
     )
     last_ms = None if ending_timestamp is None else to_epoch_ms(ending_timestamp)
-    last = Snapshot.load(store, version=ending_version, timestamp_ms=last_ms, clock=clock)
+    last = Snapshot.load(reach.store, version=ending_version, timestamp_ms=last_ms, clock=clock)
     if starting_timestamp is not None:
-        starting_version = first_version_since(store, to_epoch_ms(starting_timestamp, up=True))
+        starting_version = first_version_since(reach.store, to_epoch_ms(starting_timestamp, up=True))
     assert starting_version is not None  # there is exactly one start
     changes = ChangeDataScan(
         last, starting_version=starting_version, allowed_roots=reach.access.allowed_roots

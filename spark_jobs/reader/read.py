@@ -20,8 +20,7 @@ from delta_core.scan import Scan
 from delta_core.schema.partition_values import parse_timestamp
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage import open_store
-from spark_jobs.engine_io import TableReach, table_reach
+from spark_jobs.engine_io import TableReach, open_reach
 from spark_jobs.reader.row_tracking import RowTrackingColumns
 from spark_jobs.reader.table_files import table_files
 from spark_jobs.reader.table_scan import TableScan
@@ -80,17 +79,16 @@ def read(
     """
     if version is not None and timestamp is not None:
         raise ConfigurationError("Both a version and a timestamp are given.", fix="Pass only one of them.")
-    store = open_store(uri, storage_options=storage_options, clock=clock)
-    reach = table_reach(
+    reach = open_reach(
         spark,
-        store,
+        uri,
         engine_io=engine_io,
         storage_options=storage_options,
         allowed_roots=allowed_roots,
         clock=clock,
     )
     at_ms = None if timestamp is None else to_epoch_ms(timestamp)
-    snapshot = Snapshot.load(store, version=version, timestamp_ms=at_ms, clock=clock)
+    snapshot = Snapshot.load(reach.store, version=version, timestamp_ms=at_ms, clock=clock)
     return read_snapshot(spark, snapshot, reach, columns=columns, where=where, row_ids=row_ids)
 
 

@@ -258,7 +258,7 @@ def test_a_version_that_comes_back_above_keeps_its_files(outer: Path, inner: Pat
 
 
 def test_a_table_between_folders_has_its_own_retention(outer: Path, tmp_path: Path, helpers: Any) -> None:
-    """The outer table writes no files to `archive`, so a file there is nobody else's."""
+    """The outer table writes no files to `archive`, so a file there belongs to no other table."""
     made = tmp_path / "made"
     for rows in (1, 2):
         write_deltalake(made, pa.table({"b": [rows]}), mode="overwrite")
