@@ -296,6 +296,7 @@ class DeltaMergeBuilder:
             merge_schema=draft.merge_schema,
             engine_io=self._table._engine_io,
             storage_options=self._table._storage_options,
+            allowed_roots=self._table._allowed_roots,
         )
         run = Run(clock=self._table._clock, commit=draft.properties)
         return merge_into(self._source, self._table._snapshot(), request, run=run)

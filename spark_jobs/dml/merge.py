@@ -7,6 +7,7 @@ same persisted source.
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -70,7 +71,7 @@ class MergeRequest:
         merge_schema: whether the source may add columns to the table.
         source_checks: checks that every source row must pass.
         show_rows: whether an error may show the row that caused it.
-        engine_io, storage_options: see `table_reach`.
+        engine_io, storage_options, allowed_roots: see `table_reach`.
     """
 
     on: Sql
@@ -83,6 +84,7 @@ class MergeRequest:
     compression: str = "snappy"
     engine_io: EngineIO = EngineIO.AUTO
     storage_options: Mapping[str, str] | None = field(default=None, hash=False, repr=False)
+    allowed_roots: Sequence[str | os.PathLike[str]] = ()
     job_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -129,7 +131,12 @@ def merge_into(
     _require_mergeable(snapshot, request.clauses)
     spark = frame.sparkSession
     reach = table_reach(
-        spark, snapshot.store, engine_io=request.engine_io, storage_options=request.storage_options
+        spark,
+        snapshot.store,
+        engine_io=request.engine_io,
+        storage_options=request.storage_options,
+        allowed_roots=request.allowed_roots,
+        clock=clock,
     )
     names = Names()
     plan = _plan(frame, snapshot, request, names, clock)

@@ -148,6 +148,28 @@ def test_a_shallow_clone_reads_below_allowed_roots_only(spark: SparkSession, del
     assert table.alias("t").toDF().count() == expected.num_rows
 
 
+@pytest.mark.parametrize("way", drawn(WAYS, usual=1))
+def test_a_merge_into_a_shallow_clone_reads_below_allowed_roots_only(
+    spark: SparkSession, tmp_path: Path, way: str
+) -> None:
+    source, clone = tmp_path / "source", tmp_path / "clone"
+    write_deltalake(source, pa.table({"id": [1, 2, 3], "x": [1, 2, 3]}))
+    clone_table(source, clone, shallow=True)
+    rows = spark.createDataFrame([(2, 20), (4, 40)], "id bigint, x bigint").alias("s")
+
+    def merge(*roots: Path) -> None:
+        table = spark_jobs.DeltaTable.forPath(spark, str(clone), allowed_roots=roots, engine_io=way)
+        builder = table.alias("t").merge(rows, "t.id = s.id").whenMatchedUpdateAll()
+        builder.whenNotMatchedInsertAll().execute()
+
+    with pytest.raises(PathEscapeError):
+        merge()
+    merge(source)
+    found = DeltaTable(clone, allowed_roots=[source]).to_pyarrow_table().sort_by("id")
+    assert found.to_pydict() == {"id": [1, 2, 3, 4], "x": [1, 20, 3, 40]}
+    assert DeltaTable(source).to_pyarrow_table().sort_by("id")["x"].to_pylist() == [1, 2, 3]
+
+
 def test_row_ids_need_row_tracking(spark: SparkSession, deleted: Path) -> None:
     with pytest.raises(RowTrackingDisabledError):
         spark_jobs.read(spark, str(deleted), row_ids=True)
