@@ -115,8 +115,8 @@ bench: $(READY) ## Measure against deltalake and delta-spark; results under benc
 	@$(WITH_JAVA) exec $(PY) -m benchmarks --output benchmarks/results/bench.json
 
 .PHONY: test-slow
-test-slow: $(READY) ## The tests that take long, without whole programs
-	@$(WITH_JAVA) $(CLASSES) $(IN_MEMORY) exec $(PY) -m pytest $(PARALLEL) -m "slow and not e2e" $(PYTEST_ARGS)
+test-slow: $(READY) ## The tests that take long, and whole programs
+	@$(WITH_JAVA) $(CLASSES) $(IN_MEMORY) exec $(PY) -m pytest $(PARALLEL) -m "slow or e2e" $(PYTEST_ARGS)
 
 soak-%: $(READY) ## One area's tests at full counts, such as soak-concurrency; soak-samples: CI's on a fresh seed
 	@$(WITH_JAVA) exec env DELTAWARD_SOAK=1 $(PY) -m tests.support.soak $*

@@ -68,7 +68,8 @@ def _parser() -> argparse.ArgumentParser:
         "--profile",
         choices=PROFILES,
         default="full",
-        help="full: twelve months; brief: two, of flights; fast: three, without Airflow's services",
+        help="full: twelve months; brief: two, of flights; fast: three, without Airflow's services; "
+        "least: two, without them",
     )
     running.add_argument(
         "--sabotage",

@@ -40,5 +40,9 @@ BRIEF = Profile(name="brief", first_months=(1,), single_months=(2,), feeds=("fli
 FAST = Profile(
     name="fast", first_months=(1,), single_months=(2, 3), feeds=("flights", "weather"), standalone=False
 )
+# A sabotage that skips a month needs two; without one, two loads less do.
+LEAST = Profile(
+    name="least", first_months=(1,), single_months=(2,), feeds=("flights", "weather"), standalone=False
+)
 
-PROFILES = {profile.name: profile for profile in (FULL, BRIEF, FAST)}
+PROFILES = {profile.name: profile for profile in (FULL, BRIEF, FAST, LEAST)}

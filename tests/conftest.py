@@ -79,14 +79,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What shorter tests imply is left to soaks, unless it is asked for: `-m soak`. Spark's come first."""
-    items.sort(key=lambda item: not scope_of(item.nodeid.split("::", 1)[0]).startswith(SPARK))
+    """What shorter tests imply is left to soaks, unless `-m` names them. The longest come first."""
+    items.sort(key=_rank)
     if SOAKING or "soak" in config.option.markexpr:
         return
     left = [item for item in items if item.get_closest_marker("soak")]
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
+
+
+def _rank(item: pytest.Item) -> int:
+    """Whole programs, Spark on stores and what shares a Spark session take longest.
+
+    What starts a Spark with credentials in its environment must also be the first to start one in its worker.
+    """
+    if item.get_closest_marker("e2e") or item.path.name == "test_spark_on_stores.py":
+        return 0
+    return 1 if scope_of(item.nodeid.split("::", 1)[0]).startswith(SPARK) else 2
 
 
 def pytest_report_header() -> str:

@@ -56,12 +56,10 @@ _BESIDES: dict[str, list[Catch]] = {
             fault="no conflict rule concurrent_append",
             tests="tests/interop/test_conflict_matrix_spark.py::test_delta_spark_answers_alike",
         ),
-    ],
-    "concurrency": [
         Catch(fault=_OBJECTS, tests="tests/concurrency/test_real_stores.py"),
         Catch(fault=_REFUSAL, tests="tests/concurrency/test_ambiguity_matrix.py"),
     ],
-    "programs": [
+    "slow": [
         Catch(
             fault="commits are replayed from the newest",
             tests="tests/e2e/test_sabotage.py::test_an_honest_run_passes_every_check",
@@ -78,8 +76,6 @@ _BESIDES: dict[str, list[Catch]] = {
             fault=_KEY_BEFORE,
             tests="tests/e2e/test_gate_kill.py::test_a_killed_load_run_again_puts_each_row_in_one_place",
         ),
-    ],
-    "slow": [
         Catch(
             fault=_KEY_BEFORE,
             tests=f"{_CORE_KILL_POINTS}::test_a_killed_operation_is_whole_and_its_retry_applies_it_once",
@@ -110,9 +106,6 @@ AREAS: dict[str, list[Catch]] = {
     for area in (
         "test",
         "extras",
-        "stores",
-        "concurrency",
-        "programs",
         "slow",
     )
 }

@@ -45,7 +45,7 @@ FAULTS = [
         target="hatchling.builders.plugin.interface:BuilderInterface.recurse_included_files",
         mutate=_packages_but_one,
         killer="tests/e2e/test_wheel.py::test_the_wheel_holds_our_packages_and_nothing_else",
-        area="programs",
+        area="slow",
     ),
     Fault(
         name="the demonstration ends no process",
@@ -54,7 +54,7 @@ FAULTS = [
         mutate=returns(None),
         killer="tests/e2e/test_demo_processes.py"
         "::test_up_leaves_a_login_that_is_needed_and_down_stops_everything",
-        area="programs",
+        area="slow",
     ),
     Fault(
         name="every check of the demonstration holds",
@@ -70,7 +70,7 @@ FAULTS = [
         target="tests.support.services:Deployment.environment",
         mutate=_a_secret_for_all,
         killer="tests/e2e/test_services.py::test_no_secret_is_in_an_argument_or_a_variable",
-        area="programs",
+        area="slow",
     ),
     Fault(
         name="a feature's drop does not look at who committed meanwhile",

@@ -26,7 +26,7 @@ FAULTS = [
         target="delta_core.storage.object_store:ObjectLogStore.put_if_absent",
         mutate=_replaces,
         killer="tests/contract/test_remote_stores.py",
-        area="stores",
+        area="extras",
     ),
     Fault(
         name="put-if-absent replaces a file in HDFS",
@@ -34,6 +34,6 @@ FAULTS = [
         target="delta_core.storage.webhdfs:WebHdfsLogStore.put_if_absent",
         mutate=_replaces,
         killer="tests/contract/test_webhdfs_store.py",
-        area="stores",
+        area="extras",
     ),
 ]

@@ -146,6 +146,7 @@ def test_duckdb_reads_the_same_rows(tables: dict[str, Path], shape: str) -> None
             assert theirs == _ours(tables[shape], version), f"{shape} at version {version}"
 
 
+@pytest.mark.soak  # test_written_tables.py draws tables that delta-spark reads
 @pytest.mark.extra
 @pytest.mark.spark
 def test_delta_spark_reads_the_same_rows(tables: dict[str, Path], tmp_path: Path) -> None:
