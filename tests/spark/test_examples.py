@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("page", "table", "rows"),
     [
-        ("cdc", "orders", [(1, "shipped", False), (2, "new", True), (3, "new", False)]),
+        pytest.param(
+            "cdc",
+            "orders",
+            [(1, "shipped", False), (2, "new", True), (3, "new", False)],
+            marks=pytest.mark.soak,  # test_cdc_jobs.py runs these merges
+        ),
         ("gdpr_delete", "people", [(1, "a@x"), (3, "c@x"), (4, "d@x")]),
     ],
 )
