@@ -114,7 +114,8 @@ def _connection_fields() -> dict[str, Any]:
         ),
         "allowed_roots": text(
             "Allowed roots",
-            "Comma-separated URIs. All URIs of a job must be under one of them; empty: any. Test lists one.",
+            "Absolute paths and URIs, separated by commas or as a JSON list. All URIs of a job must be under "
+            "one of them; empty: any. Test lists one.",
         ),
         "storage_conn_id": text(
             "Storage connection",

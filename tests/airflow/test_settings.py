@@ -79,6 +79,10 @@ def test_an_unknown_extra_is_refused_by_name() -> None:
         ("work_dir", "s3://bucket/a/../b"),
         ("storage_conn_id", 3),
         ("allowed_roots", {"a": 1}),
+        ("allowed_roots", ["/data", "lake"]),
+        ("allowed_roots", "./lake"),
+        ("allowed_roots", "s3://bucket/a/../b"),
+        ("allowed_roots", '["/data"'),
         ("storage_options", "not json"),
         ("storage_options", {"aws_region": ["x"]}),
         ("storage_options", {"aws_region": None}),
@@ -91,6 +95,11 @@ def test_an_unknown_extra_is_refused_by_name() -> None:
 def test_a_value_that_is_not_valid_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=name):
         parse_settings({name: value})
+
+
+@pytest.mark.parametrize("given", ['["/data", "~/lake"]', "/data, ~/lake", ["/data", "~/lake"]])
+def test_roots_are_a_list_its_json_or_separated_by_commas(given: str | list[str]) -> None:
+    assert parse_settings({"allowed_roots": given}).allowed_roots == ("/data", "~/lake")
 
 
 @pytest.mark.parametrize(
