@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.api_fastapi.core_api.datamodels.connections import ConnectionResponse
 
 from delta_airflow.hooks.settings import EXTRA_NAMES, STORAGE_OPTIONS, RunnerName, parse_settings
 from delta_airflow.provider_info import get_provider_info
@@ -155,3 +157,20 @@ def test_secrets_are_not_in_the_repr() -> None:
 def test_the_connection_form_offers_exactly_the_extras_that_are_read() -> None:
     (connection,) = get_provider_info()["connection-types"]
     assert set(connection["conn-fields"]) == EXTRA_NAMES
+
+
+def test_airflow_hides_the_secrets_of_what_the_form_stores() -> None:
+    (connection,) = get_provider_info()["connection-types"]
+    assert connection["conn-fields"]["storage_options"]["schema"]["type"] == ["object", "null"]
+    # docs/airflow.md says how Airflow learns these names.
+    unknown_to_airflow = {"azure_storage_account_key", "azure_storage_sas_key", "aws_sse_customer_key_base64"}
+    secrets = {name: f"canary-{name}" for name in STORAGE_OPTIONS if is_secret(name)}
+    shown = ConnectionResponse.model_validate(
+        {
+            "connection_id": "lake",
+            "conn_type": "deltaward",
+            **dict.fromkeys(("description", "host", "login", "schema", "port", "password", "team_name")),
+            "extra": json.dumps({"storage_options": secrets}),
+        }
+    )
+    assert set(re.findall(r"canary-(\w+)", str(shown.extra))) == unknown_to_airflow
