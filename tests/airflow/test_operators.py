@@ -323,7 +323,7 @@ def test_load_takes_its_arguments_over(runner: RememberingRunner) -> None:
         (lambda: load(table_uri=" "), "table_uri"),
         (lambda: load(table_uri="relative/t"), "relative"),
         (lambda: load(conn_id="nowhere"), "nowhere"),
-        (lambda: load(runner="yarn"), "runner"),
+        (lambda: load(runner="yarn"), "argument runner is not valid"),
         (lambda: load(deadline_seconds="0"), "deadline_seconds"),
         (lambda: DeltaVacuumOperator(task_id="t", table_uri="/t", dry_run="None"), "dry_run"),
         (lambda: DeltaVacuumOperator(task_id="t", table_uri="/t", retention_hours="nan"), "retention_hours"),

@@ -97,20 +97,15 @@ def parse_settings(extra: Mapping[str, Any], *, password: str | None = None) -> 
     return ConnectionSettings(**parsed, connect_token=password or None)
 
 
-def parse_runner(value: object) -> RunnerName:
-    """Parse the name of a runner.
+def _invalid(name: str, expected: str) -> ConfigurationError:
+    return ConfigurationError(f"The connection's extra {name} is not valid.", fix=f"Set it to {expected}.")
 
-    Raises:
-        ConfigurationError: the runner does not exist.
-    """
+
+def _runner(value: object) -> RunnerName:
     try:
         return RunnerName(str(value))
     except ValueError as error:
         raise _invalid("runner", f"one of {', '.join(RunnerName)}") from error
-
-
-def _invalid(name: str, expected: str) -> ConfigurationError:
-    return ConfigurationError(f"The connection's extra {name} is not valid.", fix=f"Set it to {expected}.")
 
 
 def _string(name: str, value: object) -> str:
@@ -231,7 +226,7 @@ def _deadline_seconds(value: object) -> float:
 
 
 _PARSERS: Mapping[str, Callable[[object], Any]] = {
-    "runner": parse_runner,
+    "runner": _runner,
     "master": _master,
     "connect_url": _connect_url,
     "python": _python,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from delta_airflow.hooks.settings import RunnerName
 from delta_core.errors import ConfigurationError
 from delta_core.storage import uri_scheme
 
@@ -192,6 +193,19 @@ def as_locations(name: str, value: object) -> list[str]:
         ConfigurationError: the value is something else.
     """
     return [as_location(name, entry) for entry in as_rendered_strings(name, value)]
+
+
+def as_runner(name: str, value: object) -> RunnerName | None:
+    """Parse the argument `name` as the name of a runner, or None.
+
+    Raises:
+        ConfigurationError: the runner does not exist.
+    """
+    runner = as_optional_string(name, value)
+    try:
+        return None if runner is None else RunnerName(runner)
+    except ValueError as error:
+        raise _invalid(name, value, f"one of {', '.join(RunnerName)}") from error
 
 
 def _listed(name: str, value: object) -> object:
