@@ -6,7 +6,7 @@ AirflowFailException, which Airflow does not retry.
 
 from __future__ import annotations
 
-from delta_core.errors import JobError, JobFailedError
+from delta_core.errors import JobError, JobFailedError, LeaseHeldError
 
 
 class TransientJobFailedError(JobFailedError):
@@ -14,6 +14,12 @@ class TransientJobFailedError(JobFailedError):
 
     code = "JOB_FAILED_TRANSIENT"
     retryable = True
+
+
+class JobLeaseHeldError(TransientJobFailedError):
+    """The job did not start its work, because another job holds its lease."""
+
+    code = LeaseHeldError.code
 
 
 class DriverLostError(JobFailedError):

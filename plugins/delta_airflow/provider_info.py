@@ -114,7 +114,8 @@ def _connection_fields() -> dict[str, Any]:
         ),
         "allowed_roots": text(
             "Allowed roots",
-            "Comma-separated URIs. All URIs of a job must be under one of them; empty: any. Test lists one.",
+            "Absolute paths and URIs, separated by commas or as a JSON list. All URIs of a job must be under "
+            "one of them; empty: any. Test lists one.",
         ),
         "storage_conn_id": text(
             "Storage connection",
@@ -122,12 +123,13 @@ def _connection_fields() -> dict[str, Any]:
             "webhdfs or hdfs, with the address and credentials of the tables' store. It is read when a task "
             "runs.",
         ),
-        "storage_options": text(
-            "Storage options",
-            "JSON object of options for the tables' store. They take precedence over the storage connection. "
-            "Credentials here replace all credentials of that connection.",
-            format="password",
-        ),
+        "storage_options": {
+            "label": "Storage options",
+            "description": "JSON object of options for the tables' store. They take precedence over the "
+            "storage connection. Credentials here replace all credentials of that connection.",
+            # Stored as an object. Airflow does not hide secrets within a string that contains JSON.
+            "schema": {"type": ["object", "null"]},
+        },
         "deadline_seconds": {
             "label": "Deadline in seconds",
             "description": "A job is stopped after this long; empty: never.",

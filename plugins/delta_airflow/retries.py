@@ -36,7 +36,7 @@ class DeltaRetryPolicy(RetryPolicy):
             return RetryDecision.default()
         if not exception.retryable:
             return RetryDecision.fail(f"{exception.code}: The error is permanent, so a retry cannot succeed.")
-        delay = LEASE_DELAY if isinstance(exception, LeaseHeldError) else None
+        delay = LEASE_DELAY if exception.code == LeaseHeldError.code else None
         return RetryDecision.retry(
             delay, f"{exception.code}: The error is transient, so a retry can succeed."
         )

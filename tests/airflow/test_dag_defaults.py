@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from airflow.sdk import DAG, RetryAction
 from airflow.sdk.exceptions import AirflowException
 
 from delta_airflow.dag_defaults import connection_param, default_args, notify_of_failure
+from delta_airflow.errors import JobLeaseHeldError
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
-from delta_airflow.retries import DeltaRetryPolicy
+from delta_airflow.retries import LEASE_DELAY, DeltaRetryPolicy
+from delta_core import write_deltalake
 from delta_core.errors import (
     ConcurrentAppendError,
     ConfigurationError,
@@ -21,6 +25,9 @@ from delta_core.errors import (
     QualityGateError,
     StorageError,
 )
+from delta_core.leases import acquire_lease
+from delta_core.storage import open_store
+from tests.support.cleared_tasks import Instance
 
 
 @pytest.mark.parametrize(
@@ -46,6 +53,17 @@ def test_a_lease_is_waited_for_until_one_of_a_dead_job_has_run_out() -> None:
     decision = DeltaRetryPolicy().evaluate(LeaseHeldError("held"), try_number=1, max_tries=2)
     assert decision.retry_delay is not None
     assert decision.retry_delay > timedelta(seconds=61)
+
+
+def test_a_job_whose_lease_is_held_is_waited_for_as_well(airflow_connection: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    write_deltalake(table, pa.table({"id": [1]}), mode="append")
+    acquire_lease(open_store(str(table)), "maintenance")
+    operator = DeltaOptimizeOperator(task_id="t", table_uri=str(table), lease="maintenance")
+    with pytest.raises(JobLeaseHeldError, match="LEASE_HELD") as caught:
+        operator.execute(Instance().context)
+    decision = DeltaRetryPolicy().evaluate(caught.value, try_number=1, max_tries=2)
+    assert (decision.action, decision.retry_delay) == (RetryAction.RETRY, LEASE_DELAY)
 
 
 def test_the_policy_is_written_and_read() -> None:

@@ -52,6 +52,22 @@ def test_fields_without_a_meaning_are_refused(monkeypatch: pytest.MonkeyPatch, f
         _ = DeltawardHook("t").settings
 
 
+@pytest.mark.parametrize("extra", ['{"allowed_roots": ["/data"],}', "allowed_roots=/data", '["/data"]'])
+def test_an_extra_that_is_not_a_json_object_does_not_lift_the_roots(
+    monkeypatch: pytest.MonkeyPatch, extra: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_T", json.dumps({"conn_type": "deltaward", "extra": extra}))
+    with pytest.raises(ConfigurationError, match="not a JSON object"):
+        DeltawardHook("t").table_uri("/etc/t")
+
+
+def test_a_connection_of_another_type_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_T", json.dumps({"conn_type": "aws", "login": "a", "password": "b"}))
+    with pytest.raises(ConfigurationError, match="of the type aws, not deltaward") as caught:
+        _ = DeltawardHook("t").settings
+    assert "storage_conn_id" in caught.value.fix
+
+
 def test_settings_load_on_an_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     hook(monkeypatch, runner="spark_submit")
     loaded = asyncio.run(DeltawardHook.aload("t"))
@@ -229,10 +245,8 @@ def test_a_connection_test_lists_a_local_root_that_may_be_on_other_machines(
     if there:
         root.mkdir()
     good, message = hook(monkeypatch, work_dir=str(tmp_path), allowed_roots=[str(root)]).test_connection()
-    assert (good, message) == (
-        True,
-        f"Jobs run with the runner inline; the allowed root {root} can be listed",
-    )
+    found = "can be listed" if there else "does not exist on this machine"
+    assert (good, message) == (True, f"Jobs run with the runner inline; the allowed root {root} {found}")
     assert root.exists() is there
 
 

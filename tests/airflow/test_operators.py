@@ -21,6 +21,7 @@ from delta_airflow.operators.job import DeltaJobOperator
 from delta_airflow.operators.load import DeltaLoadOperator
 from delta_airflow.operators.optimize import DeltaOptimizeOperator
 from delta_airflow.operators.provenance import TaskIdentity, idempotency_key
+from delta_airflow.operators.rendered import as_json_object, as_json_objects, as_rendered_strings
 from delta_airflow.operators.restore import DeltaRestoreOperator
 from delta_airflow.operators.summary import summarize
 from delta_airflow.operators.vacuum import DeltaVacuumOperator
@@ -323,7 +324,7 @@ def test_load_takes_its_arguments_over(runner: RememberingRunner) -> None:
         (lambda: load(table_uri=" "), "table_uri"),
         (lambda: load(table_uri="relative/t"), "relative"),
         (lambda: load(conn_id="nowhere"), "nowhere"),
-        (lambda: load(runner="yarn"), "runner"),
+        (lambda: load(runner="yarn"), "argument runner is not valid"),
         (lambda: load(deadline_seconds="0"), "deadline_seconds"),
         (lambda: DeltaVacuumOperator(task_id="t", table_uri="/t", dry_run="None"), "dry_run"),
         (lambda: DeltaVacuumOperator(task_id="t", table_uri="/t", retention_hours="nan"), "retention_hours"),
@@ -416,3 +417,18 @@ def test_no_secret_of_the_connection_is_in_the_spec(
 def test_a_configuration_error_is_a_delta_error() -> None:
     with pytest.raises(ConfigurationError):
         DeltaJobOperator(task_id="t", table_uri="/t", kind="").job_kind()
+
+
+@pytest.mark.parametrize("value", [{"month": 1}, {"name": "it's", "of": ['"quoted"', None, True]}, {}])
+def test_a_template_of_a_mapping_needs_no_tojson(value: dict[str, Any]) -> None:
+    for rendered in (value, json.dumps(value), str(value)):
+        assert as_json_object("rules", rendered) == value
+    for rendered in ([value], json.dumps([value]), str([value])):
+        assert as_json_objects("matched", rendered) == [value]
+    assert as_rendered_strings("columns", str(["it's", 'a "b"'])) == ["it's", 'a "b"']
+
+
+@pytest.mark.parametrize("rendered", ["{'a': b}", "{1", "{'a'}", "{'a': {1, 2}}", "[1]", "{'a': b'x'}"])
+def test_a_rendered_string_that_is_no_mapping_is_refused(rendered: str) -> None:
+    with pytest.raises(ConfigurationError, match="argument rules"):
+        as_json_object("rules", rendered)

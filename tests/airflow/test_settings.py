@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.api_fastapi.core_api.datamodels.connections import ConnectionResponse
 
 from delta_airflow.hooks.settings import EXTRA_NAMES, STORAGE_OPTIONS, RunnerName, parse_settings
 from delta_airflow.provider_info import get_provider_info
@@ -79,6 +81,10 @@ def test_an_unknown_extra_is_refused_by_name() -> None:
         ("work_dir", "s3://bucket/a/../b"),
         ("storage_conn_id", 3),
         ("allowed_roots", {"a": 1}),
+        ("allowed_roots", ["/data", "lake"]),
+        ("allowed_roots", "./lake"),
+        ("allowed_roots", "s3://bucket/a/../b"),
+        ("allowed_roots", '["/data"'),
         ("storage_options", "not json"),
         ("storage_options", {"aws_region": ["x"]}),
         ("storage_options", {"aws_region": None}),
@@ -91,6 +97,11 @@ def test_an_unknown_extra_is_refused_by_name() -> None:
 def test_a_value_that_is_not_valid_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=name):
         parse_settings({name: value})
+
+
+@pytest.mark.parametrize("given", ['["/data", "~/lake"]', "/data, ~/lake", ["/data", "~/lake"]])
+def test_roots_are_a_list_its_json_or_separated_by_commas(given: str | list[str]) -> None:
+    assert parse_settings({"allowed_roots": given}).allowed_roots == ("/data", "~/lake")
 
 
 @pytest.mark.parametrize(
@@ -146,3 +157,20 @@ def test_secrets_are_not_in_the_repr() -> None:
 def test_the_connection_form_offers_exactly_the_extras_that_are_read() -> None:
     (connection,) = get_provider_info()["connection-types"]
     assert set(connection["conn-fields"]) == EXTRA_NAMES
+
+
+def test_airflow_hides_the_secrets_of_what_the_form_stores() -> None:
+    (connection,) = get_provider_info()["connection-types"]
+    assert connection["conn-fields"]["storage_options"]["schema"]["type"] == ["object", "null"]
+    # docs/airflow.md says how Airflow learns these names.
+    unknown_to_airflow = {"azure_storage_account_key", "azure_storage_sas_key", "aws_sse_customer_key_base64"}
+    secrets = {name: f"canary-{name}" for name in STORAGE_OPTIONS if is_secret(name)}
+    shown = ConnectionResponse.model_validate(
+        {
+            "connection_id": "lake",
+            "conn_type": "deltaward",
+            **dict.fromkeys(("description", "host", "login", "schema", "port", "password", "team_name")),
+            "extra": json.dumps({"storage_options": secrets}),
+        }
+    )
+    assert set(re.findall(r"canary-(\w+)", str(shown.extra))) == unknown_to_airflow

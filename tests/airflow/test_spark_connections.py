@@ -427,6 +427,7 @@ def test_what_cannot_be_done_fails_the_task_with_what_to_do(
         ({"conn_type": "spark", "host": "yarn", "extra": {"conf": [CANARY]}}, "extra conf of the connection"),
         ({"conn_type": "spark", "host": "yarn", "extra": {"spark-home": "/x"}}, "spark-home"),
         ({"conn_type": "spark", "host": "yarn", "extra": {"num-executors": "x"}}, "extra of the connection"),
+        ({"conn_type": "spark", "host": "yarn", "extra": f'{{"queue": "{CANARY}",}}'}, "not a JSON object"),
     ],
 )
 def test_a_spark_connection_that_cannot_be_used_is_refused(

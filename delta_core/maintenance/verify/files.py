@@ -157,7 +157,7 @@ def size_problem(file: LoggedFile, *, store: LogStore, access: DataAccess) -> st
         place = access.locate(file.path, store=store)
         size_bytes = place.store.head(place.path).size_bytes
     except PathEscapeError:
-        return f"{file.path} (outside the table)"
+        return f"{file.path} (outside the table and the allowed roots)"
     except ObjectNotFoundError:
         return f"{file.path} (missing)"
     if file.size_bytes is not None and size_bytes != file.size_bytes:

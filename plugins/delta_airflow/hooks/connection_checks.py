@@ -6,7 +6,6 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -50,8 +49,9 @@ def checked(settings: ConnectionSettings, options_of: _OptionsOf) -> str:
     report = [f"Jobs run with the runner {settings.runner}"]
     root = _root_to_list(settings.allowed_roots)
     if root is not None:
-        _list(f"The allowed root {root}", root, options_of)
-        report.append(f"the allowed root {root} can be listed")
+        listed = _list(f"The allowed root {root}", root, options_of)
+        found = "can be listed" if listed else "does not exist on this machine"
+        report.append(f"the allowed root {root} {found}")
     elif settings.storage_conn_id is not None:
         report.append("allowed_roots is empty, so no store was checked")
     return "; ".join(report)
@@ -63,10 +63,11 @@ def _root_to_list(roots: tuple[str, ...]) -> str | None:
     return next(iter([*remote, *roots]), None)
 
 
-def _list(what: str, uri: str, options_of: _OptionsOf) -> None:
+def _list(what: str, uri: str, options_of: _OptionsOf) -> bool:
     """List the directory at a URI with one request.
 
-    A local directory that is missing on this machine is accepted, because the worker may have it.
+    Returns:
+        False if it is a local directory that is missing on this machine, because the worker may have it.
 
     Raises:
         ConfigurationError: the directory cannot be listed.
@@ -74,16 +75,20 @@ def _list(what: str, uri: str, options_of: _OptionsOf) -> None:
     try:
         canonical = canonical_table_uri(uri)
         if uri_scheme(canonical) == "file":
-            with suppress(FileNotFoundError), os.scandir(local_path_of_uri(canonical)) as entries:
-                next(entries, None)
-            return
+            try:
+                with os.scandir(local_path_of_uri(canonical)) as entries:
+                    next(entries, None)
+            except FileNotFoundError:
+                return False
+            return True
         store = open_store(canonical, storage_options=_impatient(uri, options_of(uri)))
         if uri_scheme(canonical) in _HDFS_SCHEMES:
             # A recursive walk would list one directory after another until it finds a file.
             store.list_directory("", start_after=_BEHIND_ALL)
-            return
+            return True
         # Requests only the first page.
         next(iter(store.walk()), None)
+        return True
     except DeltaError as error:
         # The store's message ends with the path below the root, which is empty here.
         problem = error.problem.rstrip(".").removesuffix(" ''")

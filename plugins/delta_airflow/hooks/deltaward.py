@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from delta_airflow.hooks.connection_checks import checked
+from delta_airflow.hooks.connection_extra import extra_of
 from delta_airflow.hooks.run_state import RunState
 from delta_airflow.hooks.settings import ConnectionSettings, RunnerName, parse_settings
 from delta_airflow.hooks.storage_connections import require_store_of, secrets_of, with_storage_of
@@ -258,7 +259,14 @@ def settings_of(connection: Connection) -> ConnectionSettings:
     Raises:
         ConfigurationError: the connection is not valid.
     """
-    extra: dict[str, Any] = connection.extra_dejson
+    # `airflow connections add` stores the type generic if this package is missing where it runs.
+    if connection.conn_type not in (DeltawardHook.conn_type, "generic", "", None):
+        raise ConfigurationError(
+            f"The connection {connection.conn_id} is of the type {connection.conn_type}, not deltaward.",
+            fix="Use a connection of the type deltaward. Its storage_conn_id can refer to a connection for a "
+            "store, and an operator's spark_conn_id to one for Spark.",
+        )
+    extra = extra_of(connection)
     for name in ("host", "schema", "login", "port"):
         if getattr(connection, name):
             raise ConfigurationError(

@@ -97,20 +97,15 @@ def parse_settings(extra: Mapping[str, Any], *, password: str | None = None) -> 
     return ConnectionSettings(**parsed, connect_token=password or None)
 
 
-def parse_runner(value: object) -> RunnerName:
-    """Parse the name of a runner.
+def _invalid(name: str, expected: str) -> ConfigurationError:
+    return ConfigurationError(f"The connection's extra {name} is not valid.", fix=f"Set it to {expected}.")
 
-    Raises:
-        ConfigurationError: the runner does not exist.
-    """
+
+def _runner(value: object) -> RunnerName:
     try:
         return RunnerName(str(value))
     except ValueError as error:
         raise _invalid("runner", f"one of {', '.join(RunnerName)}") from error
-
-
-def _invalid(name: str, expected: str) -> ConfigurationError:
-    return ConfigurationError(f"The connection's extra {name} is not valid.", fix=f"Set it to {expected}.")
 
 
 def _string(name: str, value: object) -> str:
@@ -174,10 +169,24 @@ def _work_dir(value: object) -> Path | str:
 
 
 def _allowed_roots(value: object) -> tuple[str, ...]:
-    entries: object = value.split(",") if isinstance(value, str) else value
+    expected = "a list of absolute paths and URIs, as JSON or separated by commas"
+    entries: object = value
+    if isinstance(value, str):
+        try:
+            entries = json.loads(value) if value.lstrip().startswith("[") else value.split(",")
+        except ValueError as error:
+            raise _invalid("allowed_roots", expected) from error
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise _invalid("allowed_roots", "a list of URIs, or comma-separated URIs")
-    return tuple(entry.strip() for entry in entries if entry.strip())
+        raise _invalid("allowed_roots", expected)
+    roots = tuple(entry.strip() for entry in entries if entry.strip())
+    for root in roots:
+        try:
+            canonical_table_uri(root)
+        except InvalidUriError as error:
+            raise _invalid("allowed_roots", expected) from error
+        if uri_scheme(root) is None and not os.path.isabs(os.path.expanduser(root)):
+            raise _invalid("allowed_roots", expected)
+    return roots
 
 
 def _storage_options(value: object) -> dict[str, str]:
@@ -217,7 +226,7 @@ def _deadline_seconds(value: object) -> float:
 
 
 _PARSERS: Mapping[str, Callable[[object], Any]] = {
-    "runner": parse_runner,
+    "runner": _runner,
     "master": _master,
     "connect_url": _connect_url,
     "python": _python,

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
+from delta_airflow.hooks.connection_extra import extra_of
 from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.spark_arguments import SparkArguments
 from delta_airflow.spark_conf import FIXED_CONF, PLACES, holds_secret, is_secret, settings_of
@@ -124,7 +124,7 @@ def defaults_of(connection: Connection) -> SparkDefaults:
     Raises:
         ConfigurationError: a value is not valid, or a secret would become a process argument.
     """
-    extra: dict[str, Any] = connection.extra_dejson
+    extra = extra_of(connection)
     where = f"extra conf of the connection {connection.conn_id}"
     given = {name: value for name, value in extra.items() if name.startswith("spark.")}
     conf = {**settings_of(where, extra.get("conf")), **settings_of(where, given)}

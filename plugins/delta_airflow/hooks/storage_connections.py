@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from airflow.sdk import Connection
 
 from delta_airflow.hooks import storage_aws, storage_azure, storage_google, storage_hdfs
+from delta_airflow.hooks.connection_extra import extra_of
 from delta_airflow.hooks.connection_fields import GivenConnection, Translation
 from delta_airflow.hooks.settings import ConnectionSettings
 from delta_core.errors import ConfigurationError
@@ -186,16 +187,9 @@ def _given(connection: Connection) -> GivenConnection:
     """The fields of a connection.
 
     Raises:
-        ConfigurationError: the extra is not a JSON object. Airflow would treat it as empty.
+        ConfigurationError: the extra is not a JSON object.
     """
     conn_id, conn_type = str(connection.conn_id), str(connection.conn_type or "").replace("-", "_")
-    extra = connection.extra_dejson
-    if not isinstance(extra, dict) or (not extra and _holds_something(connection.extra)):
-        raise ConfigurationError(
-            f"The extra of the connection {conn_id} is not a JSON object.",
-            cause="Airflow would treat it as empty and ignore its address and credentials.",
-            fix="Correct the extra of the connection.",
-        )
     return GivenConnection(
         conn_id=conn_id,
         conn_type=conn_type,
@@ -206,9 +200,5 @@ def _given(connection: Connection) -> GivenConnection:
             "schema": connection.schema,
             "port": connection.port,
         },
-        extra=extra,
+        extra=extra_of(connection),
     )
-
-
-def _holds_something(extra: str | None) -> bool:
-    return (extra or "").strip() not in ("", "{}", "null")

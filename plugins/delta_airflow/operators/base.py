@@ -13,13 +13,19 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from delta_airflow.assets import same_table
 from delta_airflow.hooks.deltaward import DeltawardHook
-from delta_airflow.hooks.settings import RunnerName, parse_runner
+from delta_airflow.hooks.settings import RunnerName
 from delta_airflow.hooks.spark_connection import chosen_runner
 from delta_airflow.links import DeltaJobResultLink, DeltaTableEventsLink
 from delta_airflow.operators.clearing import differing_retries, reapplies_when_cleared
 from delta_airflow.operators.job_summary import JobSummary
 from delta_airflow.operators.provenance import TaskIdentity, idempotency_key, user_metadata
-from delta_airflow.operators.rendered import as_optional_float, as_optional_int, as_optional_string, as_string
+from delta_airflow.operators.rendered import (
+    as_optional_float,
+    as_optional_int,
+    as_optional_string,
+    as_runner,
+    as_string,
+)
 from delta_airflow.operators.spark_base import SparkOperator
 from delta_airflow.operators.summary import applied_note, summarize
 from delta_airflow.runners.base import Runner
@@ -207,10 +213,9 @@ class DeltaTableOperator(SparkOperator):
         ):
             self.log.warning("%s", warning)
         spec = self.build_spec(task, hook=hook)
-        name = as_optional_string("runner", self.runner)
         chosen = chosen_runner(
             spark,
-            named=parse_runner(name) if name else None,
+            named=as_runner("runner", self.runner),
             otherwise=self.default_runner or hook.settings.runner,
         )
         directory = hook.run_directory(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from delta_airflow.hooks.settings import RunnerName
 from delta_core.errors import ConfigurationError
 from delta_core.storage import uri_scheme
 
@@ -84,13 +86,13 @@ def as_bool(name: str, value: object) -> bool:
 
 
 def as_json_object(name: str, value: object) -> dict[str, Any]:
-    """Parse the argument `name`, a mapping or JSON text, as a mapping of JSON values.
+    """Parse the argument `name`, a mapping or a rendered mapping, as a mapping of JSON values.
 
     Raises:
         ConfigurationError: the value is not a mapping, or contains values that JSON cannot express.
     """
     try:
-        loaded = json.loads(value) if isinstance(value, str) else value
+        loaded = _loaded(value) if isinstance(value, str) else value
         if isinstance(loaded, Mapping):
             copied: dict[str, Any] = json.loads(json.dumps(dict(loaded), allow_nan=False))
             return copied
@@ -100,7 +102,7 @@ def as_json_object(name: str, value: object) -> dict[str, Any]:
 
 
 def as_json_objects(name: str, value: object) -> list[dict[str, Any]]:
-    """Parse the argument `name`, a list or JSON text, as mappings of JSON values. None gives an empty list.
+    """Parse the argument `name`, a list or a rendered list, as mappings of JSON values. None gives none.
 
     Raises:
         ConfigurationError: the value is something else.
@@ -108,7 +110,7 @@ def as_json_objects(name: str, value: object) -> list[dict[str, Any]]:
     if _absent(value):
         return []
     try:
-        loaded = json.loads(value) if isinstance(value, str) else value
+        loaded = _loaded(value) if isinstance(value, str) else value
     except ValueError as error:
         raise _invalid(name, value, "a list of objects of JSON values") from error
     if not isinstance(loaded, (list, tuple)):
@@ -194,19 +196,44 @@ def as_locations(name: str, value: object) -> list[str]:
     return [as_location(name, entry) for entry in as_rendered_strings(name, value)]
 
 
+def as_runner(name: str, value: object) -> RunnerName | None:
+    """Parse the argument `name` as the name of a runner, or None.
+
+    Raises:
+        ConfigurationError: the runner does not exist.
+    """
+    runner = as_optional_string(name, value)
+    try:
+        return None if runner is None else RunnerName(runner)
+    except ValueError as error:
+        raise _invalid(name, value, f"one of {', '.join(RunnerName)}") from error
+
+
 def _listed(name: str, value: object) -> object:
     """The list that a template has rendered to a string; any other value unchanged."""
     rendered = as_optional_string(name, value) if isinstance(value, str) else None
     if rendered is None:
         return None if isinstance(value, str) else value
-    # The output of `tojson`, and Python's representation of a list for a template without `tojson`.
-    for candidate in (rendered, rendered.replace("'", '"')):
+    try:
+        return _loaded(rendered)
+    except ValueError:
+        # Not a rendered list. The caller raises the error.
+        return rendered
+
+
+def _loaded(rendered: str) -> object:
+    """The value that a template has rendered: the output of `tojson`, or without it Python's representation.
+
+    Raises:
+        ValueError: the string is neither.
+    """
+    try:
+        return json.loads(rendered)
+    except ValueError as error:
         try:
-            return json.loads(candidate)
-        except ValueError:
-            continue
-    # Not a rendered list. The caller raises the error.
-    return rendered
+            return ast.literal_eval(rendered.strip())
+        except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+            raise error from None
 
 
 def _absent(value: object) -> bool:

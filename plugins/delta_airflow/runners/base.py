@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from delta_airflow.errors import TransientJobFailedError
+from delta_airflow.errors import JobLeaseHeldError, TransientJobFailedError
 from delta_core.errors import CommitStateUnknownError, JobFailedError
 from delta_core.execution.progress import ProgressEvent
-from delta_core.jobs import JobResult, JobSpec, JobStatus
+from delta_core.jobs import JobErrorInfo, JobResult, JobSpec, JobStatus
 
 EventCallback = Callable[[ProgressEvent], None]
 """Receives each progress event of the job, in order. It must not raise an error."""
@@ -40,7 +40,8 @@ def require_success(result: JobResult) -> JobResult:
 
     Raises:
         CommitStateUnknownError: status `unknown`.
-        TransientJobFailedError: status `failed` with a retryable error.
+        JobLeaseHeldError: status `failed`, because another job holds the lease.
+        TransientJobFailedError: status `failed` with another retryable error.
         JobFailedError: status `failed` otherwise.
     """
     if result.status is JobStatus.SUCCEEDED:
@@ -53,5 +54,11 @@ def require_success(result: JobResult) -> JobResult:
             cause=cause,
             fix="Look for the job's transaction id in the table's history before you clear the task.",
         )
-    kind = TransientJobFailedError if error is not None and error.retryable else JobFailedError
-    raise kind(f"Job {result.job_id} ({result.kind}) failed.", cause=cause)
+    raise _kind_of(error)(f"Job {result.job_id} ({result.kind}) failed.", cause=cause)
+
+
+def _kind_of(error: JobErrorInfo | None) -> type[JobFailedError]:
+    """The class of the error to raise for a failed job."""
+    if error is None or not error.retryable:
+        return JobFailedError
+    return JobLeaseHeldError if error.code == JobLeaseHeldError.code else TransientJobFailedError

@@ -16,6 +16,7 @@ from delta_airflow.operators.optimize import DeltaOptimizeOperator
 from delta_airflow.operators.plan import DeltaPlanOperator
 from delta_airflow.operators.rendered import as_bool, as_rendered_strings
 from delta_airflow.operators.verify import DeltaVerifyOperator
+from delta_airflow.spark_arguments import SPARK_ARGUMENTS
 from delta_core.policies.load import load_policies
 from delta_core.policies.resolve import ResolvedPolicy, resolve_all
 
@@ -28,6 +29,9 @@ LEASE: Final = "maintenance"
 STEPS: Final = ("plan", "compact", "cluster", "verify", "checkpoint", "vacuum")
 
 _FAILED: Final = frozenset({"failed", "upstream_failed"})
+
+# The DAG's `default_args` may contain Spark arguments, which the runner inline refuses.
+_INLINE: Final = {"runner": "inline", **dict.fromkeys(SPARK_ARGUMENTS)}
 
 # A plan as if the retention were over. It lists the files that a vacuum will delete later. It deletes
 # nothing, regardless of the policy.
@@ -72,14 +76,15 @@ def delta_maintenance(
         allowed_root_uris: the locations outside the tables' roots where files of shallow clones may be. Files
             elsewhere are ignored. May be a template of a list.
         rewrite: arguments of the tasks that rewrite files, such as `runner` or Spark arguments.
-        arguments: more arguments of every operator, such as `retries`.
+        arguments: more arguments of every operator, such as `retries`. Spark arguments, here and in the DAG's
+            `default_args`, have an effect only on the tasks that rewrite files.
 
     Returns:
         The last task's result: for each table its name and the return value of each step.
     """
     optional = {"conn_id": conn_id, "pool": pool}
     shared: dict[str, Any] = {
-        **arguments,
+        **{name: value for name, value in arguments.items() if name not in SPARK_ARGUMENTS},
         **{name: value for name, value in optional.items() if value is not None},
         "trigger_rule": "none_failed",
     }
@@ -94,13 +99,14 @@ def delta_maintenance(
     @task_group(group_id="maintain")
     def maintain(name: str, table_uri: str, rules: Any, target_bytes: int | None, vacuum: Any) -> None:
         own: dict[str, Any] = {"table_uri": table_uri, "map_index_template": _name_of(known), **shared}
-        inline: dict[str, Any] = {**own, "runner": "inline"}
+        inline: dict[str, Any] = {**own, **_INLINE}
         reaching: dict[str, Any] = {"allowed_root_uris": allowed_root_uris}
         rewriting: dict[str, Any] = {
             "target_size_bytes": target_bytes,
             "lease": lease,
             **reaching,
             **own,
+            **{name: value for name, value in arguments.items() if name in SPARK_ARGUMENTS},
             **(rewrite or {}),
         }
         plan = DeltaPlanOperator(task_id="plan", rules=rules, **reaching, **inline)

@@ -8,6 +8,7 @@ import deltalake
 import pyarrow.parquet as pq
 import pytest
 
+from delta_core import clone_table
 from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.compaction import plan_compaction
 from delta_core.maintenance.verify import VerificationReport, verify_table
@@ -97,3 +98,13 @@ def test_the_number_of_rows_can_be_demanded(make_table: MakeTable, helpers: Any)
     report = verify_table(helpers.snapshot_of(make_table()), expected_rows=41)
     assert report.checks[-1].detail == "40 rows, 41 expected"
     assert not report.passed
+
+
+def test_a_file_of_a_shallow_clone_that_no_allowed_root_contains_is_named_as_that(
+    make_table: MakeTable, helpers: Any, tmp_path: Path
+) -> None:
+    source, clone = make_table(commits=1), tmp_path / "clone"
+    clone_table(source, clone, shallow=True)
+    detail = verify_table(helpers.snapshot_of(clone)).error().cause
+    assert f"{source.name}/" in detail
+    assert "(outside the table and the allowed roots)" in detail
