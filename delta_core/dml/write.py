@@ -35,6 +35,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.identity import differ_only_in_high_water_marks
+from delta_core.table_features.parquet_format import ParquetOptions
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -103,6 +104,7 @@ def write_deltalake(
     target_file_size: int | None = None,
     max_rows_per_file: int | None = None,
     compression: Compression | None = None,
+    parquet: ParquetOptions | None = None,
     txn: IdempotencyKey | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
@@ -137,6 +139,7 @@ def write_deltalake(
         max_rows_per_file: the number of rows at which a data file is closed.
         compression: the compression of the data files; None takes the table's
             (`delta.parquet.compression.codec`).
+        parquet: the encoding of the data files, beside the table's properties.
         txn: idempotency key, `(app_id, version)`; the same as `commit_properties.txn`. The key is already
             applied when the table has its application id at this version or a later one.
         observer: is called at each phase of the commit.
@@ -193,6 +196,7 @@ def write_deltalake(
             target_file_size_bytes=target_file_size,
             max_rows_per_file=max_rows_per_file,
             compression=compression,
+            parquet=parquet,
         ),
         run=run,
         may_be_behind=handle is not None and mode == "append",
