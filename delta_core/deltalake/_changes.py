@@ -15,6 +15,7 @@ from delta_core.actions import AddFile, RemoveFile
 from delta_core.arguments import require_string
 from delta_core.checkpoint.log_compaction import compact_log
 from delta_core.deltalake.exceptions import ArgumentTypeError
+from delta_core.deltalake.predicates import coerced
 from delta_core.deltalake.transaction import AddAction, RemoveAction
 from delta_core.dml.commit_files import CommitMode, commit_new_files
 from delta_core.dml.definition.change import commit_change, with_schema
@@ -111,21 +112,23 @@ def create_table(
 def delete(table: core.DeltaTable, predicate: str | None, run: Run) -> dict[str, Any]:
     """Delete rows; the metrics."""
     table.update_incremental()
-    result = delete_rows(table.snapshot, predicate, run=run)
+    result = delete_rows(table.snapshot, coerced(predicate, table.snapshot.schema), run=run)
     table.follow(result.committed)
     return dict(result.metrics)
 
 
 def update(
     table: core.DeltaTable,
+    run: Run,
+    *,
     updates: Mapping[Any, Any] | None,
     new_values: Mapping[Any, Any] | None,
     predicate: str | None,
-    run: Run,
 ) -> dict[str, Any]:
     """Update rows; the metrics."""
     table.update_incremental()
-    result = update_rows(table.snapshot, updates, predicate, new_values=new_values, run=run)
+    condition = coerced(predicate, table.snapshot.schema)
+    result = update_rows(table.snapshot, updates, condition, new_values=new_values, run=run)
     table.follow(result.committed)
     return dict(result.metrics)
 
@@ -314,7 +317,7 @@ def add_features(
         raise ProtocolError(
             f"Generic DeltaTable error: Table feature enables {kind} feature, but {versions}. Set "
             f"allow_protocol_versions_increase or increase version{'s' if raised[0] else ''} explicitly "
-            "through set_tbl_properties",
+            "through set_tbl_properties.",
             cause=f"The protocol has the versions {before.min_reader_version}, {before.min_writer_version}.",
             fix="Pass allow_protocol_versions_increase=True.",
         )
@@ -392,10 +395,11 @@ def set_column_metadata(
 
 
 def require_length(what: str, value: object, most: int) -> None:
-    """Refuse a longer string."""
-    if isinstance(value, str) and len(value) > most:
+    """Refuse a longer string, and an empty name."""
+    rule = "cannot be empty and cannot exceed" if what == "name" else "cannot exceed"
+    if isinstance(value, str) and (len(value) > most or (what == "name" and not value)):
         raise ConfigurationError(
-            f"The {what} of a table cannot be longer than {most} characters.",
+            f"Table metadata is invalid: {what}: Table {what} {rule} {most} characters.",
             cause=f"It has {len(value)}.",
-            fix="Shorten it.",
+            fix="Pass a string of a fitting length.",
         )

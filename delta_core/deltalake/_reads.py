@@ -25,8 +25,10 @@ from delta_core.log.listing import list_log
 from delta_core.scan import Scan
 from delta_core.snapshot.commit_time import CommitTimes
 from delta_core.storage.data_access import DataAccess
+from delta_core.table_features.stats_leaves import stats_leaves
 
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.IGNORECASE)
+_STATISTICS = frozenset({"null_count", "min", "max"})
 _SELECTION = pa.schema(
     [pa.field("filepath", pa.string(), nullable=False), pa.field("selection_vector", pa.list_(pa.bool_()))]
 )
@@ -52,10 +54,34 @@ def version_at(table: core.DeltaTable, time: datetime) -> int:
 
 def add_actions(table: core.DeltaTable, flatten: bool) -> pa.Table:
     """The live files; times are whole milliseconds."""
-    rows = table.get_add_actions(flatten)
+    rows = _configured(table, table.get_add_actions(flatten), flatten)
     index = rows.schema.get_field_index("modification_time")
     rows = rows.set_column(index, "modification_time", rows.column(index).cast(pa.int64()))
     return rows.drop_columns("num_deleted") if pc.all(pc.is_null(rows["num_deleted"])).as_py() else rows
+
+
+def _configured(table: core.DeltaTable, rows: pa.Table, flatten: bool) -> pa.Table:
+    """The columns without those of statistics that the table's properties exclude."""
+    snapshot = table.snapshot
+    leaves = stats_leaves(snapshot.schema, snapshot.properties, partition_columns=snapshot.partition_columns)
+    kept = {".".join(leaf.path) for leaf in leaves}
+    if flatten:
+        excluded = [
+            name
+            for name in rows.column_names
+            if name.partition(".")[0] in _STATISTICS and "." in name and name.partition(".")[2] not in kept
+        ]
+        return rows.drop_columns(excluded)
+    for group in _STATISTICS.intersection(rows.column_names):
+        index = rows.schema.get_field_index(group)
+        values = rows.column(index).combine_chunks()
+        names = [field.name for field in values.type if field.name in kept]
+        if names:
+            fields = [values.field(name) for name in names]
+            rows = rows.set_column(index, group, pa.StructArray.from_arrays(fields, names))
+        else:
+            rows = rows.remove_column(index)
+    return rows
 
 
 def read_table(

@@ -70,7 +70,7 @@ def named_arguments(
     """
     if len(args) > len(order):
         raise ArgumentTypeError(
-            f"{method_name}() takes at most {len(order)} positional commit argument(s), got {len(args)}",
+            f"{method_name}() takes at most {len(order)} positional commit argument(s), got {len(args)}.",
             fix="Pass them by keyword.",
         )
     warnings.warn(
@@ -83,7 +83,7 @@ def named_arguments(
     for name, value in zip(order, args, strict=False):
         if merged.get(name) is not None:
             raise ArgumentTypeError(
-                f"{method_name}() got multiple values for '{name}'", fix="Pass the argument once."
+                f"{method_name}() got multiple values for '{name}'.", fix="Pass the argument once."
             )
         merged[name] = value
     return merged

@@ -13,6 +13,7 @@ from delta_core.deltalake.predicates import Filter, predicate_of
 from delta_core.deltalake.results import optimize_metrics
 from delta_core.deltalake.transaction import CommitArgument, HookArgument, core_properties
 from delta_core.deltalake.writer_properties import WriterProperties, parquet_options
+from delta_core.errors import ConfigurationError
 from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
 
@@ -62,7 +63,7 @@ class TableOptimizer:
         parquet_options(writer_properties)
         metrics = self.table.optimize.compact(
             predicate_of(partition_filters),
-            target_size_bytes=target_size,
+            target_size_bytes=_size(target_size),
             executor=_executor(max_concurrent_tasks),
             commit_properties=core_properties(commit_properties, post_commithook_properties),
         )
@@ -102,13 +103,24 @@ class TableOptimizer:
         metrics = self.table.optimize.z_order(
             [columns] if isinstance(columns, str) else list(columns),
             predicate_of(partition_filters),
-            target_size_bytes=target_size,
+            target_size_bytes=_size(target_size),
             full=True,
             memory_limit_bytes=max_spill_size,
             executor=_executor(max_concurrent_tasks),
             commit_properties=core_properties(commit_properties, post_commithook_properties),
         )
         return optimize_metrics(metrics)
+
+
+def _size(target_size: int | None) -> int | None:
+    largest = 2**63 - 1
+    if isinstance(target_size, int) and not 1 <= target_size <= largest:
+        raise ConfigurationError(
+            f"target_file_size must be between 1 and {largest}",
+            cause=f"It is {target_size}.",
+            fix="Pass a number of bytes such as 134217728.",
+        )
+    return target_size
 
 
 def _executor(tasks: int | None) -> Executor | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any, cast
 
+from delta_core import expressions
 from delta_core.deltalake._util import encode_partition_value
 from delta_core.errors import ConfigurationError
-from delta_core.expressions.ast import Expression
+from delta_core.expressions.ast import And, Column, Comparison, Expression, In, Literal, Not, Or
 from delta_core.expressions.dnf import from_dnf
+from delta_core.schema.types import STRING, StructType
 
 Filter = str | Sequence[Any] | Expression
 
@@ -31,6 +35,38 @@ def _requoted(match: re.Match[str]) -> str:
     return token.replace("\\", "\\\\") if token.startswith("'") else token
 
 
+def coerced(text: str | None, schema: StructType) -> Expression | None:
+    """The predicate of SQL text, where a number next to a column of strings counts as a string.
+
+    DataFusion compares them so; Spark would compare numbers, and `delta_core` refuses to guess.
+
+    Raises:
+        ExpressionError: the text is not a predicate.
+    """
+    return None if text is None else _coerced(expressions.parse(spark_sql(text) or ""), schema)
+
+
+def _coerced(tree: Any, schema: StructType) -> Any:
+    match tree:
+        case And(terms) | Or(terms):
+            return replace(tree, terms=tuple(_coerced(term, schema) for term in terms))
+        case Not(operand):
+            return Not(_coerced(operand, schema))
+        case Comparison(operator, Column() as left, Literal() as right):
+            return Comparison(operator, left, _of_column(right, left, schema))
+        case Comparison(operator, Literal() as left, Column() as right):
+            return Comparison(operator, _of_column(left, right, schema), right)
+        case In(Column() as operand, values):
+            return In(operand, tuple(_of_column(value, operand, schema) for value in values))
+    return tree
+
+
+def _of_column(literal: Literal, column: Column, schema: StructType) -> Literal:
+    field = schema.find(column.path[0]) if len(column.path) == 1 else None
+    is_number = isinstance(literal.value, int | float | Decimal) and not isinstance(literal.value, bool)
+    return Literal(str(literal.value)) if is_number and field and field.data_type == STRING else literal
+
+
 def predicate_of(filters: Filter | None) -> Expression | str | None:
     """A predicate of either form. An empty string in a filter of tuples stands for null.
 
@@ -50,8 +86,8 @@ def _encoded(filters: Sequence[Any]) -> list[Any]:
     """The filters with values as strings of the log, which are compared in the types of the columns."""
     if not (all(isinstance(one, list) for one in filters) or all(isinstance(one, tuple) for one in filters)):
         raise ConfigurationError(
-            "filters must be a list of (column, op, value) tuples (a conjunction), "
-            "or a list of such lists (an OR across conjunctions), not a mix of both",
+            "The filters must be a list of (column, op, value) tuples (a conjunction), "
+            "or a list of such lists (an OR across conjunctions), not a mix of both.",
             fix="Pass [('x', '=', 1)], or [[('x', '=', 1)], [('y', '=', 2)]].",
         )
     encoded: list[Any] = []
@@ -59,7 +95,7 @@ def _encoded(filters: Sequence[Any]) -> list[Any]:
         if isinstance(one, list):
             if not one:
                 raise ConfigurationError(
-                    "empty conjunction in filters; pass no filter to match all files",
+                    "An empty conjunction in filters; pass no filter to match all files.",
                     fix="Remove the empty list.",
                 )
             encoded.append(_encoded(one))

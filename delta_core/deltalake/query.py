@@ -40,7 +40,9 @@ class QueryBuilder:
             raise ConfigurationError(
                 "DuckDB refused the session's settings.", cause=str(error), fix="Pass settings of DuckDB."
             ) from error
-        self._connection.execute("SET produce_arrow_string_view = true; SET TimeZone = 'UTC'")
+        self._connection.execute(
+            "SET produce_arrow_string_view = true; SET arrow_output_version = '1.4'; SET TimeZone = 'UTC'"
+        )
 
     def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
         """Make the version that a table shows available under a name."""

@@ -98,8 +98,11 @@ def _number(value: object) -> object:
 
 def optimize_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """The metrics of an OPTIMIZE. The distributions of file sizes are JSON, as in `deltalake`."""
+    keeps_order = bool(metrics.get("preserveInsertionOrder", True))
     return {
         **metrics,
         **{name: json.dumps(metrics[name]) for name in ("filesAdded", "filesRemoved") if name in metrics},
         "numBatches": metrics.get("numBins", 0),
+        "plannerStrategy": "preserveLocality" if keeps_order else "zOrder",
+        "preservedStableOrder": keeps_order,
     }

@@ -284,7 +284,7 @@ class DeltaTable:
                 "`partitions` is deprecated; use `filters` instead", DeprecationWarning, stacklevel=4
             )
         if isinstance(filters, list | tuple) and not filters:
-            raise ConfigurationError("Malformed filters", cause="The list is empty.", fix="Omit `filters`.")
+            raise ConfigurationError("Malformed filters.", cause="The list is empty.", fix="Omit `filters`.")
         return _reads.read_table(
             self.delta_table,
             columns=columns,
@@ -368,7 +368,7 @@ class DeltaTable:
     ) -> dict[str, Any]:
         """Delete the rows for which a predicate is true. Returns the metrics."""
         run = self._run(commit_properties, post_commithook_properties, writer_properties)
-        return _changes.delete(self.delta_table, spark_sql(predicate), run)
+        return _changes.delete(self.delta_table, predicate, run)
 
     @with_positional(*_HOOK_FIRST)
     def update(
@@ -409,7 +409,9 @@ class DeltaTable:
             )
         run = self._run(commit_properties, post_commithook_properties, writer_properties)
         texts = None if updates is None else {name: spark_sql(text) for name, text in updates.items()}
-        return _changes.update(self.delta_table, texts, new_values, spark_sql(predicate), run)
+        return _changes.update(
+            self.delta_table, run, updates=texts, new_values=new_values, predicate=predicate
+        )
 
     @property
     def alter(self) -> TableAlterer:
@@ -562,7 +564,7 @@ def _one_filter(deprecated: str, value: Filter | None, new: Filter | None) -> Fi
         return new
     if new is not None:
         raise ConfigurationError(
-            f"`{deprecated}` is deprecated; pass only `file_pruning_predicate`", fix="Pass one of them."
+            f"`{deprecated}` is deprecated; pass only `file_pruning_predicate`.", fix="Pass one of them."
         )
     warnings.warn(
         f"`{deprecated}` is deprecated; pass the filters to `file_pruning_predicate` instead",

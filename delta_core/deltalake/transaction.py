@@ -131,7 +131,7 @@ def _check_reserved(fields: Mapping[str, Any]) -> None:
 def _wrong(name: str, value: object, expected: str) -> ConfigurationError:
     return ConfigurationError(
         f"The custom_metadata cannot have {value!r} as {name}.",
-        cause="commitInfo has a field of this name.",
+        cause="The commitInfo has a field of this name.",
         fix=f"Pass {expected}, or use another name.",
     )
 

@@ -15,7 +15,7 @@ from delta_core.boundary import typed_iterator
 from delta_core.deltalake import _changes
 from delta_core.deltalake._util import with_positional
 from delta_core.deltalake.exceptions import compatible
-from delta_core.deltalake.predicates import spark_sql
+from delta_core.deltalake.predicates import coerced
 from delta_core.deltalake.schema import Schema, core_schema, signed_type
 from delta_core.deltalake.table import DeltaTable
 from delta_core.deltalake.transaction import (
@@ -34,6 +34,7 @@ from delta_core.deltalake.writer_properties import (
 from delta_core.dml.input_data import Rows, as_rows
 from delta_core.errors import ConfigurationError
 from delta_core.maintenance.convert.convert import convert_to_deltalake as convert
+from delta_core.schema.arrow import from_arrow
 
 __all__ = [
     "BloomFilterProperties",
@@ -92,18 +93,19 @@ def write_deltalake(
     """
     if not isinstance(table_or_uri, str | os.PathLike | DeltaTable | core.DeltaTable):
         raise ConfigurationError(
-            "table_or_uri must be a str, Path or DeltaTable",
+            "table_or_uri must be a str, Path or DeltaTable.",
             cause=f"It is a {type(table_or_uri).__name__}.",
             fix="Pass one of them.",
         )
     target = table_or_uri.delta_table if isinstance(table_or_uri, DeltaTable) else table_or_uri
+    rows = signed_rows(data)
     dml.write_deltalake(
         target,
-        signed_rows(data),
+        rows,
         mode=mode,
         partition_by=name_list(partition_by, what="partition_by"),
         schema_mode=schema_mode,
-        predicate=spark_sql(predicate),
+        predicate=coerced(predicate, from_arrow(rows.schema)),
         configuration=_changes.properties_of(configuration),
         commit_properties=core_properties(commit_properties, post_commithook_properties),
         storage_options=None

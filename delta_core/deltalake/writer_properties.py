@@ -46,7 +46,7 @@ class BloomFilterProperties:
     def __post_init__(self) -> None:
         if self.fpp is not None and not 0 < self.fpp < 1:
             raise ConfigurationError(
-                "fpp must be between 0 and 1 exclusive", cause=f"It is {self.fpp!r}.", fix="Pass 0.01."
+                "The fpp must be between 0 and 1 exclusive.", cause=f"It is {self.fpp!r}.", fix="Pass 0.01."
             )
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class ColumnProperties:
     def __post_init__(self) -> None:
         if self.encoding is not None and self.dictionary_enabled:
             raise ConfigurationError(
-                "Cannot specify dictionary_enabled=True and encoding",
+                "Cannot specify dictionary_enabled=True and encoding.",
                 cause="A dictionary is an encoding itself.",
                 fix="Pass one of both.",
             )

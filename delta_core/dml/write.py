@@ -27,6 +27,7 @@ from delta_core.errors import (
     TableExistsError,
     TableNotFoundError,
 )
+from delta_core.expressions.ast import Expression
 from delta_core.log.outer_tables import require_separate_directory
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
@@ -94,7 +95,7 @@ def write_deltalake(
     partition_by: Sequence[str] | str | None = None,
     cluster_by: Sequence[str | Sequence[str]] | str | None = None,
     schema_mode: SchemaMode | None = None,
-    predicate: str | None = None,
+    predicate: Expression | str | None = None,
     partition_overwrite_mode: PartitionOverwriteMode = "static",
     configuration: Mapping[str, str] | None = None,
     commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
@@ -224,7 +225,7 @@ class _Write:
     rows: Rows
     mode: CommitMode
     definition: TableDefinition
-    predicate: str | None
+    predicate: Expression | str | None
     options: FileOptions
     run: Run
     may_be_behind: bool
@@ -347,7 +348,9 @@ def _latest(store: LogStore, clock: Clock) -> Snapshot | None:
         return None
 
 
-def _commit_mode(mode: WriteMode, predicate: str | None, *, replaces_partitions: bool) -> CommitMode:
+def _commit_mode(
+    mode: WriteMode, predicate: Expression | str | None, *, replaces_partitions: bool
+) -> CommitMode:
     if mode in ("error", "ignore"):
         return CommitMode.CREATE
     if mode == "append":
@@ -372,7 +375,7 @@ def _with_key(properties: CommitProperties, txn: IdempotencyKey | None) -> Commi
 
 
 def _check_arguments(
-    mode: str, schema_mode: str | None, predicate: str | None, partition_overwrite_mode: str
+    mode: str, schema_mode: str | None, predicate: Expression | str | None, partition_overwrite_mode: str
 ) -> None:
     if mode not in ("error", "append", "overwrite", "ignore"):
         raise ConfigurationError(

@@ -40,7 +40,8 @@ def from_dnf(filters: Filters, *, empty_is_null: bool = False) -> Expression:
 
     Args:
         filters: tuples of a column, an operator and a value. The operators are =, ==, !=, <, <=, >, >=, in
-            and not in. A value of None stands for null.
+            and not in. A value of None stands for null. As in pyarrow, `not in` keeps rows whose value is null,
+            unless the list contains None.
         empty_is_null: whether an empty string stands for null, as in partition values.
 
     Raises:
@@ -92,13 +93,19 @@ def _listed(
     column: Column, values: Sequence[Any], is_null: Callable[[object], bool], negated: bool
 ) -> Expression:
     present = tuple(Literal(value) for value in values if not is_null(value))
-    terms: list[Expression] = [In(column, present)] if present else []
-    if len(present) < len(values):
-        terms.append(IsNull(column))
-    if not terms:
+    has_null = len(present) < len(values)
+    if not values:
         raise _malformed(values, "The list of values is empty.")
-    found = terms[0] if len(terms) == 1 else Or(tuple(terms))
-    return Not(found) if negated else found
+    null = IsNull(column)
+    if negated:
+        # As in pyarrow, a row whose value is null is not in a list without null.
+        found = Not(In(column, present))
+        return (
+            And((found, Not(null))) if has_null and present else Not(null) if has_null else Or((found, null))
+        )
+    return (
+        Or((In(column, present), null)) if has_null and present else null if has_null else In(column, present)
+    )
 
 
 def _malformed(filters: object, cause: str) -> ExpressionError:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from delta_core.errors import ObjectNotFoundError, StorageError
-from delta_core.storage.log_store import LogStore
+from delta_core.storage.log_store import LogStore, ObjectInfo
 
 
 class StoreFileSystemHandler(pafs.FileSystemHandler):  # type: ignore[misc]
@@ -46,8 +46,15 @@ class StoreFileSystemHandler(pafs.FileSystemHandler):  # type: ignore[misc]
     def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
         """The objects below a directory. One listing."""
         base = selector.base_dir.strip("/")
-        found = self._store.walk(base) if selector.recursive else self._store.list_directory(base)
-        return [pafs.FileInfo(one.path, pafs.FileType.File, size=one.size_bytes) for one in found]
+        files: list[pafs.FileInfo] = []
+        directories: set[str] = set()
+        for one in self._store.walk(base):
+            below = one.path[len(base) :].strip("/").split("/")[:-1]
+            for depth in range(1, len(below) + 1 if selector.recursive else min(len(below), 1) + 1):
+                directories.add("/".join([*([base] if base else []), *below[:depth]]))
+            if selector.recursive or not below:
+                files.append(_file_info(one))
+        return [*(pafs.FileInfo(path, pafs.FileType.Directory) for path in sorted(directories)), *files]
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """A seekable reader of an object."""
@@ -59,12 +66,16 @@ class StoreFileSystemHandler(pafs.FileSystemHandler):  # type: ignore[misc]
 
     def _info(self, path: str) -> pafs.FileInfo:
         size = self._sizes.get(path)
-        if size is None:
-            try:
-                size = self._store.head(path).size_bytes
-            except ObjectNotFoundError:
-                return pafs.FileInfo(path, pafs.FileType.NotFound)
-        return pafs.FileInfo(path, pafs.FileType.File, size=size)
+        if size is not None:
+            return pafs.FileInfo(path, pafs.FileType.File, size=size)
+        if not path:
+            return pafs.FileInfo(path, pafs.FileType.Directory)
+        try:
+            return _file_info(self._store.head(path))
+        except ObjectNotFoundError:
+            inside = next(iter(self._store.walk(path)), None)
+            kind = pafs.FileType.NotFound if inside is None else pafs.FileType.Directory
+            return pafs.FileInfo(path, kind)
 
     def _refuse(self, path: object) -> NoReturn:
         raise StorageError(
@@ -108,6 +119,11 @@ class StoreFileSystemHandler(pafs.FileSystemHandler):  # type: ignore[misc]
     def open_append_stream(self, path: str, metadata: Mapping[Any, Any]) -> NoReturn:
         """Raises StorageError."""
         self._refuse(path)
+
+
+def _file_info(info: ObjectInfo) -> pafs.FileInfo:
+    modified_ns = info.modified_ms * 1_000_000
+    return pafs.FileInfo(info.path, pafs.FileType.File, size=info.size_bytes, mtime_ns=modified_ns)
 
 
 def arrow_filesystem(store: LogStore, sizes: Mapping[str, int] | None = None) -> pafs.FileSystem:

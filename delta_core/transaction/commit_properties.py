@@ -95,6 +95,11 @@ class CommitProperties:
                 f"The argument `deadline_seconds` cannot be {deadline_seconds!r}.",
                 fix="Pass a finite number of seconds that is 0 or more.",
             )
+        if cleanup_expired_logs is not None and not isinstance(cleanup_expired_logs, bool):
+            raise ConfigurationError(
+                f"The argument `cleanup_expired_logs` cannot be {cleanup_expired_logs!r}.",
+                fix="Pass True, False or None.",
+            )
         values = {
             "user_metadata": user_metadata,
             "user_name": user_name,
