@@ -50,7 +50,7 @@ MANIFEST_DIRECTORY = "_symlink_format_manifest"
 
 
 def properties_of(configuration: Mapping[str, str | None] | None) -> dict[str, str] | None:
-    """The properties without those whose value is None."""
+    """The properties that have a value."""
     if configuration is None or not isinstance(configuration, Mapping):
         return cast("dict[str, str] | None", configuration)
     return {name: value for name, value in configuration.items() if value is not None}
@@ -76,7 +76,7 @@ def create_table(
     commit: CommitProperties,
     storage_options: Mapping[str, str] | None,
 ) -> core.DeltaTable:
-    """Create an empty table, or what the mode says of a table that exists. Returns the open table."""
+    """Create an empty table, or follow the mode for a table that exists. Returns the open table."""
     if mode not in ("error", "append", "overwrite", "ignore"):
         raise ConfigurationError(
             f"{mode!r} is not a mode.", fix="Use 'error', 'append', 'overwrite' or 'ignore'."

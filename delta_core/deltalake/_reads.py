@@ -1,4 +1,4 @@
-"""What `delta_core.deltalake` reads from a table of `delta_core`, in the forms of the `deltalake` package."""
+"""Reads of `delta_core.deltalake` from a table of `delta_core`, in the forms of the `deltalake` package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several calls of this package share."""
+"""Helpers that several calls of this package share."""
 
 from __future__ import annotations
 

@@ -36,12 +36,12 @@ def _requoted(match: re.Match[str]) -> str:
 
 
 def coerced(text: str | None, schema: StructType) -> Expression | None:
-    """The predicate of SQL text, where a number next to a column of strings counts as a string.
+    """The predicate of a SQL string, where a number next to a column of strings counts as a string.
 
     DataFusion compares them so; Spark would compare numbers, and `delta_core` refuses to guess.
 
     Raises:
-        ExpressionError: the text is not a predicate.
+        ExpressionError: the string is not a predicate.
     """
     return None if text is None else _coerced(expressions.parse(spark_sql(text) or ""), schema)
 

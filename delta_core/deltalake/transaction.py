@@ -44,7 +44,7 @@ class CommitProperties:
 
 @dataclass(frozen=True, slots=True)
 class PostCommitHookProperties:
-    """What follows a commit: a checkpoint that is due, and the deletion of expired log files with it."""
+    """The steps after a commit: a checkpoint that is due, and the deletion of expired log files with it."""
 
     create_checkpoint: bool = True
     cleanup_expired_logs: bool | None = None

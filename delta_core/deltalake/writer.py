@@ -16,7 +16,7 @@ from delta_core.deltalake import _changes
 from delta_core.deltalake._util import with_positional
 from delta_core.deltalake.exceptions import compatible
 from delta_core.deltalake.predicates import coerced
-from delta_core.deltalake.schema import Schema, core_schema, signed_type
+from delta_core.deltalake.schema import Schema, core_schema, from_arrow_fields, signed_type
 from delta_core.deltalake.table import DeltaTable
 from delta_core.deltalake.transaction import (
     CommitArgument,
@@ -35,6 +35,7 @@ from delta_core.dml.input_data import Rows, as_rows
 from delta_core.errors import ConfigurationError
 from delta_core.maintenance.convert.convert import convert_to_deltalake as convert
 from delta_core.schema.arrow import from_arrow
+from delta_core.schema.types import StructType
 
 __all__ = [
     "BloomFilterProperties",
@@ -105,6 +106,7 @@ def write_deltalake(
         mode=mode,
         partition_by=name_list(partition_by, what="partition_by"),
         schema_mode=schema_mode,
+        schema=_defined(rows.schema),
         predicate=coerced(predicate, from_arrow(rows.schema)),
         configuration=_changes.properties_of(configuration),
         commit_properties=core_properties(commit_properties, post_commithook_properties),
@@ -184,6 +186,12 @@ def signed_rows(data: Any) -> Rows:
         return _cast(rows, schema)
     batches = (batch for part in rows for batch in _cast(pa.Table.from_batches([part]), schema).to_batches())
     return pa.RecordBatchReader.from_batches(schema, typed_iterator(batches, doing="reading the data"))
+
+
+def _defined(schema: pa.Schema) -> StructType | None:
+    """The schema of a new table when metadata of columns defines more than types, else None."""
+    defined = from_arrow_fields(schema)
+    return defined if any(key.startswith("delta.") for field in defined for key in field.metadata) else None
 
 
 def _has_arrow(data: object) -> bool:

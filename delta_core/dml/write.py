@@ -31,6 +31,8 @@ from delta_core.expressions.ast import Expression
 from delta_core.log.outer_tables import require_separate_directory
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
+from delta_core.schema.schema_arguments import SchemaLike, coerce_schema
+from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
@@ -106,6 +108,7 @@ def write_deltalake(
     max_rows_per_file: int | None = None,
     compression: Compression | None = None,
     parquet: ParquetOptions | None = None,
+    schema: SchemaLike | None = None,
     txn: IdempotencyKey | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
@@ -141,6 +144,8 @@ def write_deltalake(
         compression: the compression of the data files; None takes the table's
             (`delta.parquet.compression.codec`).
         parquet: the encoding of the data files, beside the table's properties.
+        schema: the schema of a new table, with columns of `define_column` for defaults and generation
+            expressions; that of the data when None. Ignored for an existing table.
         txn: idempotency key, `(app_id, version)`; the same as `commit_properties.txn`. The key is already
             applied when the table has its application id at this version or a later one.
         observer: is called at each phase of the commit.
@@ -190,6 +195,7 @@ def write_deltalake(
     write = _Write(
         store=store,
         rows=rows,
+        schema=None if schema is None else coerce_schema(schema),
         mode=_commit_mode(mode, predicate, replaces_partitions=partition_overwrite_mode == "dynamic"),
         definition=definition,
         predicate=predicate,
@@ -223,6 +229,7 @@ class _Write:
 
     store: LogStore
     rows: Rows
+    schema: StructType | None
     mode: CommitMode
     definition: TableDefinition
     predicate: Expression | str | None
@@ -293,9 +300,10 @@ class _Write:
         return already_applied(snapshot, self.run.commit.txn, attempts=attempts)
 
     def _planned(self, snapshot: Snapshot | None) -> MetadataUpdate:
+        defined = self.schema if snapshot is None else None
         return plan_metadata_update(
             snapshot,
-            data_schema=from_arrow(self.rows.schema),
+            data_schema=from_arrow(self.rows.schema) if defined is None else defined,
             definition=self.definition,
             now_ms=self.run.now_ms(),
         )

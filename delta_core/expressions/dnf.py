@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import (
+    FALSE,
     And,
     Column,
     Comparison,
@@ -40,8 +41,8 @@ def from_dnf(filters: Filters, *, empty_is_null: bool = False) -> Expression:
 
     Args:
         filters: tuples of a column, an operator and a value. The operators are =, ==, !=, <, <=, >, >=, in
-            and not in. A value of None stands for null. As in pyarrow, `not in` keeps rows whose value is null,
-            unless the list contains None.
+            and not in. A value of None stands for null. As in pyarrow, `not in`
+            keeps rows whose value is null, unless the list contains None.
         empty_is_null: whether an empty string stands for null, as in partition values.
 
     Raises:
@@ -97,15 +98,11 @@ def _listed(
     if not values:
         raise _malformed(values, "The list of values is empty.")
     null = IsNull(column)
+    found: Expression = In(column, present) if present else FALSE
     if negated:
         # As in pyarrow, a row whose value is null is not in a list without null.
-        found = Not(In(column, present))
-        return (
-            And((found, Not(null))) if has_null and present else Not(null) if has_null else Or((found, null))
-        )
-    return (
-        Or((In(column, present), null)) if has_null and present else null if has_null else In(column, present)
-    )
+        return And((Not(found), Not(null))) if has_null else Or((Not(found), null))
+    return Or((found, null)) if has_null else found
 
 
 def _malformed(filters: object, cause: str) -> ExpressionError:

@@ -83,7 +83,7 @@ def arrow_dataset(
 
 
 def _known(snapshot: Snapshot, files: pa.Table, whole: pa.Schema) -> Iterator[pc.Expression]:
-    """What is known of the rows of each file."""
+    """The condition that all rows of each file satisfy, from partition values and statistics."""
     schema, names = snapshot.schema, snapshot.partition_columns
     partitions = typed_partitions(files, schema, names)
     bounded: dict[tuple[str, ...], DataType] = {

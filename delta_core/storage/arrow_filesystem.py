@@ -84,39 +84,39 @@ class StoreFileSystemHandler(pafs.FileSystemHandler):  # type: ignore[misc]
             fix="Use write_deltalake, or the methods of DeltaTable.",
         )
 
-    def create_dir(self, path: str, recursive: bool) -> NoReturn:
+    def create_dir(self, path: str, recursive: bool = True) -> None:
         """Raises StorageError."""
         self._refuse(path)
 
-    def delete_dir(self, path: str) -> NoReturn:
+    def delete_dir(self, path: str) -> None:
         """Raises StorageError."""
         self._refuse(path)
 
-    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> NoReturn:
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
         """Raises StorageError."""
         self._refuse(path)
 
-    def delete_root_dir_contents(self) -> NoReturn:
+    def delete_root_dir_contents(self) -> None:
         """Raises StorageError."""
         self._refuse("")
 
-    def delete_file(self, path: str) -> NoReturn:
+    def delete_file(self, path: str) -> None:
         """Raises StorageError."""
         self._refuse(path)
 
-    def move(self, src: str, dest: str) -> NoReturn:
+    def move(self, src: str, dest: str) -> None:
         """Raises StorageError."""
         self._refuse(src)
 
-    def copy_file(self, src: str, dest: str) -> NoReturn:
+    def copy_file(self, src: str, dest: str) -> None:
         """Raises StorageError."""
         self._refuse(dest)
 
-    def open_output_stream(self, path: str, metadata: Mapping[Any, Any]) -> NoReturn:
+    def open_output_stream(self, path: str, metadata: Mapping[Any, Any]) -> pa.NativeFile:
         """Raises StorageError."""
         self._refuse(path)
 
-    def open_append_stream(self, path: str, metadata: Mapping[Any, Any]) -> NoReturn:
+    def open_append_stream(self, path: str, metadata: Mapping[Any, Any]) -> pa.NativeFile:
         """Raises StorageError."""
         self._refuse(path)
 

@@ -278,6 +278,17 @@ def test_change_data_and_times(tmp_path: Path) -> None:
     assert table.version() == 1
 
 
+def test_generation_expressions_in_the_metadata_of_columns(tmp_path: Path) -> None:
+    generated = pa.field("twice", pa.int64(), metadata={"delta.generationExpression": "id * 2"})
+    columns = pa.schema([pa.field("id", pa.int64()), generated])
+    ours.write_deltalake(tmp_path / "t", pa.table({"id": [1], "twice": [2]}, schema=columns))
+    ours.write_deltalake(tmp_path / "t", pa.table({"id": [2]}), mode="append")
+    rows = ours.DeltaTable(tmp_path / "t").to_pyarrow_table().sort_by("id").to_pydict()
+    assert rows == {"id": [1, 2], "twice": [2, 4]}
+    with pytest.raises(exceptions.DeltaProtocolError, match="twice"):
+        ours.write_deltalake(tmp_path / "u", pa.table({"id": [1], "twice": [3]}, schema=columns))
+
+
 def test_features_raise_the_protocol_only_when_allowed(tmp_path: Path) -> None:
     table = ours.DeltaTable.create(tmp_path / "t", ROWS.schema)
     with pytest.raises(exceptions.DeltaProtocolError, match="allow_protocol_versions_increase"):
