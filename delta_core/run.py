@@ -13,6 +13,7 @@ from delta_core.execution.executor import Executor
 from delta_core.execution.progress import SILENT, ProgressReporter
 from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.feature import WriterKind
+from delta_core.table_features.parquet_format import ParquetOptions
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -41,6 +42,7 @@ class Run:
         progress: receives the operation's events.
         observer: is called at each phase of each commit.
         commit: provenance, idempotency key and limits of the commits.
+        parquet: the encoding of data files that row statements write; the table's when None.
         allowed_roots: stores at other locations than the table. Absolute paths in the log may refer to
             objects below their roots, as in a shallow clone; see `Scan`. Nothing is written or deleted there.
     """
@@ -50,6 +52,7 @@ class Run:
     progress: ProgressReporter = SILENT
     observer: TransactionObserver = NULL_OBSERVER
     commit: CommitProperties = DEFAULT_COMMIT_PROPERTIES
+    parquet: ParquetOptions | None = None
     allowed_roots: tuple[LogStore, ...] = ()
 
     def __post_init__(self) -> None:

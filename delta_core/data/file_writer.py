@@ -30,7 +30,7 @@ from delta_core.schema.partition_values import hive_directory, serialize
 from delta_core.schema.types import StructType
 from delta_core.storage.log_store import LogStore, stand_in
 from delta_core.storage.uri import encode_data_path
-from delta_core.table_features.parquet_format import ParquetFormat
+from delta_core.table_features.parquet_format import ParquetFormat, ParquetOptions
 from delta_core.table_features.stats_leaves import StatsLeaf
 from delta_core.table_features.table_properties import PARQUET_COMPRESSION_CODEC, TableProperties
 
@@ -76,6 +76,7 @@ class FileTarget:
         target_bytes: a file is closed when it reaches this size.
         max_rows: the maximum number of rows of a file.
         page_version: the version of data pages; see `ParquetFormat`.
+        parquet: the encoding that the caller chooses.
         name_prefix: the start of the file names.
     """
 
@@ -91,6 +92,12 @@ class FileTarget:
     clock: Clock
     page_version: str = "1.0"
     name_prefix: str = "part"
+    parquet: ParquetOptions = field(default_factory=ParquetOptions)
+
+    @property
+    def row_group_rows(self) -> int:
+        """The maximum number of rows of a row group."""
+        return min(ROW_GROUP_ROWS, self.parquet.row_group_rows or ROW_GROUP_ROWS)
 
     @property
     def row_group_bytes(self) -> int:
@@ -138,6 +145,7 @@ class _OpenFile:
                 metadata_collector=self._footers,
                 write_page_checksum=True,
                 **ParquetFormat(codec=target.compression, page_version=target.page_version).writer_options(),
+                **target.parquet.arguments,
             )
         except BaseException as error:
             self.abort(error)
@@ -163,7 +171,7 @@ class _OpenFile:
     def write(self, rows: pa.Table) -> int:
         """Accept rows from the start of a table, until the file is full. Returns the number of rows."""
         target = self._target
-        room = ROW_GROUP_ROWS - self._buffered_rows
+        room = target.row_group_rows - self._buffered_rows
         if target.max_rows is not None:
             room = min(room, target.max_rows - self.num_rows)
         per_row = max(rows.nbytes / rows.num_rows, 1 / 8)
@@ -174,7 +182,7 @@ class _OpenFile:
         self._buffered_rows += count
         self._buffered_bytes += int(per_row * count)
         self._statistics.update(part)
-        if self._buffered_rows >= ROW_GROUP_ROWS or self._buffered_bytes >= target.row_group_bytes:
+        if self._buffered_rows >= target.row_group_rows or self._buffered_bytes >= target.row_group_bytes:
             self._flush()
         return count
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -32,7 +32,7 @@ from delta_core.data.write_plan import WritePlan
 from delta_core.errors import ConfigurationError
 from delta_core.schema.types import StructType
 from delta_core.storage.log_store import LogStore
-from delta_core.table_features.parquet_format import page_version_of
+from delta_core.table_features.parquet_format import ParquetOptions, page_version_of
 from delta_core.table_features.stats_leaves import SkippingProperties
 
 
@@ -46,6 +46,7 @@ class FileOptions:
             group. None uses the table's property.
         max_rows_per_file: the maximum number of rows of a file.
         compression: the Parquet codec; None uses the table's property.
+        parquet: the encoding that the caller chooses; None takes the table's.
         data_change: the `dataChange` flag of the actions.
         tight_bounds: see `stats_json`.
         name_prefix: the start of the file names.
@@ -55,6 +56,7 @@ class FileOptions:
     target_file_size_bytes: int | None = None
     max_rows_per_file: int | None = None
     compression: Compression | None = None
+    parquet: ParquetOptions | None = None
     data_change: bool = True
     tight_bounds: bool | None = None
     name_prefix: str = "part"
@@ -107,6 +109,8 @@ class RowFileWriter:
                 cause=f"target_file_size_bytes={target_bytes}, max_rows_per_file={max_rows}.",
                 fix="Pass positive numbers, or leave out the arguments.",
             )
+        parquet = options.parquet or ParquetOptions()
+        codec = options.compression if parquet.codec is None else parquet.codec
         physical = PhysicalStep(plan, keep_row_ids=keep_row_ids)
         target = FileTarget(
             store=store,
@@ -115,7 +119,8 @@ class RowFileWriter:
             directory=options.directory.strip("/"),
             target_bytes=target_bytes,
             max_rows=max_rows,
-            compression=choose_compression(options.compression, table_properties),
+            compression=choose_compression(cast("Compression | None", codec), table_properties),
+            parquet=parquet,
             data_change=options.data_change,
             tight_bounds=options.tight_bounds,
             clock=clock,

@@ -38,10 +38,11 @@ def commit_and_checkpoint(transaction: Transaction, progress: ProgressReporter =
     progress.emit("commit.after", outcome=type(result).__name__, version=version)
     if not isinstance(result, Committed) or result.already_applied or result.snapshot is None:
         return result
-    is_due = _is_checkpoint_due(result.snapshot, result.version)
+    properties = transaction.properties
+    is_due = properties.write_checkpoint and _is_checkpoint_due(result.snapshot, result.version)
     if is_due:
         progress.emit("checkpoint.before", version=result.version)
-        written = _write_checkpoint(result.snapshot)
+        written = _write_checkpoint(result.snapshot, cleanup=properties.cleanup_expired_logs)
         progress.emit("checkpoint.after", version=result.version, written=written)
     write_auxiliary_files(
         result.snapshot,
@@ -93,10 +94,11 @@ def _is_checkpoint_due(snapshot: Snapshot, committed_version: int) -> bool:
     return committed_version > 0 and committed_version % interval == 0
 
 
-def _write_checkpoint(snapshot: Snapshot) -> bool:
+def _write_checkpoint(snapshot: Snapshot, *, cleanup: bool | None) -> bool:
     """Write a checkpoint; False when the write failed.
 
     Then log files older than the log retention are deleted, unless `delta.enableExpiredLogCleanup` is false.
+    `cleanup` overrides that property.
     """
     try:
         write_checkpoint(snapshot)
@@ -105,7 +107,8 @@ def _write_checkpoint(snapshot: Snapshot) -> bool:
         _warn("checkpoint after commit failed", snapshot, error)
         return False
     try:
-        if snapshot.properties.enable_expired_log_cleanup and _may_have_expired(snapshot):
+        wanted = snapshot.properties.enable_expired_log_cleanup if cleanup is None else cleanup
+        if wanted and _may_have_expired(snapshot):
             cleanup_expired_logs(snapshot)
     except Exception as error:  # expired files that remain do no harm
         _warn("log cleanup after checkpoint failed", snapshot, error)

@@ -118,7 +118,7 @@ class RowStatement:
         return RowFileWriter(
             self.snapshot.store,
             plan=self.plan,
-            options=FileOptions(target_file_size_bytes=self.target_file_size_bytes),
+            options=FileOptions(target_file_size_bytes=self.target_file_size_bytes, parquet=self.run.parquet),
             properties=self.plan.properties,
             keep_row_ids=True,
             clock=self.run.clock,

@@ -27,14 +27,18 @@ from delta_core.errors import (
     TableExistsError,
     TableNotFoundError,
 )
+from delta_core.expressions.ast import Expression
 from delta_core.log.outer_tables import require_separate_directory
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
+from delta_core.schema.schema_arguments import SchemaLike, coerce_schema
+from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.identity import differ_only_in_high_water_marks
+from delta_core.table_features.parquet_format import ParquetOptions
 from delta_core.transaction.commit_properties import (
     DEFAULT_COMMIT_PROPERTIES,
     CommitProperties,
@@ -93,7 +97,7 @@ def write_deltalake(
     partition_by: Sequence[str] | str | None = None,
     cluster_by: Sequence[str | Sequence[str]] | str | None = None,
     schema_mode: SchemaMode | None = None,
-    predicate: str | None = None,
+    predicate: Expression | str | None = None,
     partition_overwrite_mode: PartitionOverwriteMode = "static",
     configuration: Mapping[str, str] | None = None,
     commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
@@ -103,6 +107,8 @@ def write_deltalake(
     target_file_size: int | None = None,
     max_rows_per_file: int | None = None,
     compression: Compression | None = None,
+    parquet: ParquetOptions | None = None,
+    schema: SchemaLike | None = None,
     txn: IdempotencyKey | None = None,
     observer: TransactionObserver = NULL_OBSERVER,
     clock: Clock = SYSTEM_CLOCK,
@@ -137,6 +143,9 @@ def write_deltalake(
         max_rows_per_file: the number of rows at which a data file is closed.
         compression: the compression of the data files; None takes the table's
             (`delta.parquet.compression.codec`).
+        parquet: the encoding of the data files, beside the table's properties.
+        schema: the schema of a new table, with columns of `define_column` for defaults and generation
+            expressions; that of the data when None. Ignored for an existing table.
         txn: idempotency key, `(app_id, version)`; the same as `commit_properties.txn`. The key is already
             applied when the table has its application id at this version or a later one.
         observer: is called at each phase of the commit.
@@ -186,6 +195,7 @@ def write_deltalake(
     write = _Write(
         store=store,
         rows=rows,
+        schema=None if schema is None else coerce_schema(schema),
         mode=_commit_mode(mode, predicate, replaces_partitions=partition_overwrite_mode == "dynamic"),
         definition=definition,
         predicate=predicate,
@@ -193,6 +203,7 @@ def write_deltalake(
             target_file_size_bytes=target_file_size,
             max_rows_per_file=max_rows_per_file,
             compression=compression,
+            parquet=parquet,
         ),
         run=run,
         may_be_behind=handle is not None and mode == "append",
@@ -218,9 +229,10 @@ class _Write:
 
     store: LogStore
     rows: Rows
+    schema: StructType | None
     mode: CommitMode
     definition: TableDefinition
-    predicate: str | None
+    predicate: Expression | str | None
     options: FileOptions
     run: Run
     may_be_behind: bool
@@ -288,9 +300,10 @@ class _Write:
         return already_applied(snapshot, self.run.commit.txn, attempts=attempts)
 
     def _planned(self, snapshot: Snapshot | None) -> MetadataUpdate:
+        defined = self.schema if snapshot is None else None
         return plan_metadata_update(
             snapshot,
-            data_schema=from_arrow(self.rows.schema),
+            data_schema=from_arrow(self.rows.schema) if defined is None else defined,
             definition=self.definition,
             now_ms=self.run.now_ms(),
         )
@@ -343,7 +356,9 @@ def _latest(store: LogStore, clock: Clock) -> Snapshot | None:
         return None
 
 
-def _commit_mode(mode: WriteMode, predicate: str | None, *, replaces_partitions: bool) -> CommitMode:
+def _commit_mode(
+    mode: WriteMode, predicate: Expression | str | None, *, replaces_partitions: bool
+) -> CommitMode:
     if mode in ("error", "ignore"):
         return CommitMode.CREATE
     if mode == "append":
@@ -368,7 +383,7 @@ def _with_key(properties: CommitProperties, txn: IdempotencyKey | None) -> Commi
 
 
 def _check_arguments(
-    mode: str, schema_mode: str | None, predicate: str | None, partition_overwrite_mode: str
+    mode: str, schema_mode: str | None, predicate: Expression | str | None, partition_overwrite_mode: str
 ) -> None:
     if mode not in ("error", "append", "overwrite", "ignore"):
         raise ConfigurationError(

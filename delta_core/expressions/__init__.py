@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from delta_core.on_demand import on_demand
 
 if TYPE_CHECKING:
+    from delta_core.expressions.dnf import from_dnf as from_dnf
+    from delta_core.expressions.parse import parse as parse
     from delta_core.expressions.parse import parse_predicate as parse_predicate
     from delta_core.expressions.parse import parse_value as parse_value
     from delta_core.expressions.stored_expressions import (
@@ -19,6 +21,8 @@ else:
     __getattr__, __dir__, __all__ = on_demand(
         __name__,
         {
+            "from_dnf": "delta_core.expressions.dnf",
+            "parse": "delta_core.expressions.parse",
             "parse_predicate": "delta_core.expressions.parse",
             "parse_stored": "delta_core.expressions.stored_expressions",
             "parse_value": "delta_core.expressions.parse",

@@ -73,6 +73,25 @@ def schema_to_json(schema: StructType) -> str:
         ) from error
 
 
+def type_to_json(data_type: DataType) -> str:
+    """A type as JSON: a quoted name, or an object. Raises SchemaError as `schema_to_json`."""
+    return orjson.dumps(_type_to_json(data_type, 0)).decode()
+
+
+def type_from_json(string: str) -> DataType:
+    """The type that a JSON string describes.
+
+    Raises:
+        SchemaError: the string is not JSON, or not a known type.
+    """
+    try:
+        return _type_from_json(orjson.loads(string), "", 0)
+    except orjson.JSONDecodeError as error:
+        raise SchemaError(
+            "The type is not valid JSON.", cause=str(error), fix="Pass the string that `to_json` returns."
+        ) from error
+
+
 def too_deep() -> SchemaError:
     """The error for a schema that is nested too deeply. It omits the column, whose path would be as long."""
     return SchemaError(

@@ -28,6 +28,7 @@ from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.storage.option_names import is_option, is_secret
 from delta_core.storage.store_options import option_strings
+from delta_core.table.conversions import Predicate, TableConversions
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 
 if TYPE_CHECKING:
@@ -35,15 +36,12 @@ if TYPE_CHECKING:
     from delta_core.dml import DeleteResult, UpdateResult, Updates
     from delta_core.execution.executor import Executor
     from delta_core.maintenance import FsckResult, RestorePlan
-    from delta_core.scan import Scan
     from delta_core.table import TableAlterer, TableOptimizer
     from delta_core.transaction import Committed
 
-Predicate = Expression | str
-
 
 @public_class
-class DeltaTable:
+class DeltaTable(TableConversions):
     """A table at a version.
 
     The handle shows one version. `update_incremental`, `load_as_version` and writes through the handle move
@@ -246,7 +244,7 @@ class DeltaTable:
             ConcurrentModificationError: a newer commit added or removed such rows, or changed metadata.
             StaleCommitError: the table was replaced, or the newer commits were cleaned up.
         """
-        expression = dml.resolve_predicate(predicate, self._snapshot.schema)
+        expression = dml.resolve_predicate(self._predicate(predicate), self._snapshot.schema)
         reads = (
             transaction.ReadSet(whole_table=True)
             if expression is None
@@ -287,12 +285,19 @@ class DeltaTable:
     def file_uris(self, predicate: Predicate | None = None) -> list[str]:
         """The URIs of the live files, or of the live files that may contain rows that match the predicate.
 
+        The predicate may also be a list of tuples such as `[("day", ">=", "2026-01-01")]`.
+
         Raises:
             UnsupportedTableFeatureError: the bare files do not show the rows of the table: deletion vectors
                 delete some of the rows, or columns have other names in the files.
         """
         self._snapshot.require_readable(operation="return the URIs of the data files")
-        paths = scan.Scan(self._snapshot, predicate=predicate).files(["path"]).column("path").to_pylist()
+        paths = (
+            scan.Scan(self._snapshot, predicate=self._predicate(predicate))
+            .files(["path"])
+            .column("path")
+            .to_pylist()
+        )
         return [path if "://" in path else f"{self.table_uri}/{path}" for path in paths]
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:
@@ -315,8 +320,8 @@ class DeltaTable:
 
         Args:
             columns: the columns to return, in this order; None returns all; a string is one column.
-            filters: a predicate as Spark SQL text or as an expression tree. Files that cannot match are
-                not read.
+            filters: a predicate as Spark SQL text, as an expression tree, or as a list of tuples such as
+                `[("x", ">", 1)]` (AND), or of such lists (OR). Files that cannot match are not read.
             shard: (index, count): the part of the files that this reader reads, for several readers that
                 share one version.
             row_ids: append the columns `_row_id`, which stays the same for the life of a row, and
@@ -337,15 +342,6 @@ class DeltaTable:
     ) -> pa.Table:
         """The rows as one table in memory. For arguments and errors see `to_batches`."""
         return self._scan(columns, filters, row_ids).to_table()
-
-    def _scan(self, columns: Sequence[str] | None, filters: Predicate | None, row_ids: bool) -> Scan:
-        return scan.Scan(
-            self._snapshot,
-            predicate=filters,
-            columns=name_list(columns),
-            metadata_columns=scan.ROW_TRACKING_COLUMNS if row_ids else (),
-            allowed_roots=self._allowed_roots,
-        )
 
     def load_cdf(
         self,
@@ -389,7 +385,7 @@ class DeltaTable:
             last,
             starting_version=first,
             columns=name_list(columns),
-            predicate=predicate,
+            predicate=self._predicate(predicate),
             allowed_roots=self._allowed_roots,
         )
         batches = typed_iterator(changes.to_batches(), doing="reading changes")
@@ -417,7 +413,7 @@ class DeltaTable:
             self._snapshot,
             since_version=since_version,
             columns=name_list(columns),
-            filters=filters,
+            filters=self._predicate(filters),
             allowed_roots=self._allowed_roots,
         )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from delta_core.errors import InvalidTablePropertyError
@@ -11,6 +12,21 @@ from delta_core.table_features.table_properties import (
     PARQUET_FORMAT_VERSION,
     TableProperties,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetOptions:
+    """The encoding that a caller chooses for the data files of a statement.
+
+    Attributes:
+        codec: the codec, by the table property's name; the table's when None.
+        row_group_rows: the maximum number of rows of a row group.
+        arguments: arguments of pyarrow's `ParquetWriter`, such as `compression_level`.
+    """
+
+    codec: str | None = None
+    row_group_rows: int | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,7 +122,7 @@ def commit_info(
     return CommitInfo(
         timestamp_ms=timestamp_ms,
         operation=operation,
-        operation_parameters=parameters,
+        operation_parameters={**_custom_parameters(properties), **parameters},
         operation_metrics=metrics,
         engine_info=properties.engine_info or ENGINE_INFO,
         user_name=properties.user_name or system_user(),
@@ -131,7 +131,14 @@ def commit_info(
         read_version=read_version if read_version >= 0 else None,
         isolation_level=isolation.value,
         is_blind_append=is_blind_append,
+        extra=properties.custom_metadata,
     )
+
+
+def _custom_parameters(properties: CommitProperties) -> dict[str, str]:
+    """The operation parameters that the caller adds. They replace none of the operation's own."""
+    custom = properties.custom_metadata.get("operationParameters")
+    return {key: _as_string(value) for key, value in custom.items()} if isinstance(custom, dict) else {}
 
 
 @cache

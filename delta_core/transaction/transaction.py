@@ -368,7 +368,10 @@ class Transaction:
             base=self.snapshot,
             operation=self._operation,
             writer_kind=self._writer_kind,
-            keys=[key for key in (self.properties.txn, self.properties.delivery) if key is not None],
+            keys=[
+                *self.properties.app_transactions,
+                *(key for key in (self.properties.txn, self.properties.delivery) if key is not None),
+            ],
             reuses_files=self._reuses_files,
             now_ms=self._clock.now_ms(),
         )

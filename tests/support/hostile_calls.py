@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -29,9 +29,15 @@ from delta_core import (
     Scan,
     Snapshot,
     Transaction,
+    deltalake,
     write_deltalake,
 )
+from delta_core.deltalake.alterer import TableAlterer as TheirAlterer
+from delta_core.deltalake.features import TableFeatures
+from delta_core.deltalake.optimizer import TableOptimizer as TheirOptimizer
+from delta_core.deltalake.schema import Field
 from delta_core.table import TableAlterer, TableOptimizer
+from delta_core.table.conversions import TableConversions
 from delta_core.table_features.feature import WriterKind
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
@@ -74,6 +80,20 @@ _RIGHT: Mapping[str, Any] = {
     "table_uri": "t",
     "convert_to_deltalake.uri": "files",
     "append.data": ROWS,
+    "add_feature.feature": TableFeatures.AppendOnly,
+    "add_columns.fields": Field("new", "long"),
+    "drop_column_not_null.column_name": "id",
+    "set_table_properties.properties": {"mine": "1"},
+    "set_column_metadata.metadata": {"comment": "c"},
+    "transaction_version.app_id": "app",
+    "load_as_version.version": 0,
+    "restore.target": 0,
+    "compact_logs.starting_version": 0,
+    "compact_logs.ending_version": 1,
+    "create_write_transaction.actions": [],
+    "create_write_transaction.mode": "append",
+    "execute.sql": "SELECT 1",
+    "register.table_name": "t",
 }
 
 
@@ -176,6 +196,7 @@ def calls() -> Iterator[Call]:
     )
     yield _of_function("DeltaTable", lambda place, **given: DeltaTable(place / "t", **given), of=DeltaTable)
     yield from _methods(DeltaTable, lambda place: DeltaTable(place / "t"))
+    yield from _methods(TableConversions, lambda place: DeltaTable(place / "t"))
     yield from _methods(TableOptimizer, lambda place: DeltaTable(place / "t").optimize)
     yield from _methods(TableAlterer, lambda place: DeltaTable(place / "t").alter)
     yield from _methods(Scan, lambda place: Scan(_snapshot(place)))
@@ -183,6 +204,21 @@ def calls() -> Iterator[Call]:
     yield _of_function("Transaction.begin", Transaction.begin)
     yield _of_function("Transaction.create", Transaction.create)
     yield from _methods(GroupCommit, lambda place: GroupCommit(place / "t"))
+    yield from _compatible()
+
+
+def _compatible() -> Iterator[Call]:
+    """The calls of `delta_core.deltalake`."""
+    for name in ("write_deltalake", "convert_to_deltalake"):
+        yield replace(_of_function(name, getattr(deltalake, name)), name=f"deltalake.{name}")
+    for owner, opened in (
+        (deltalake.DeltaTable, lambda place: deltalake.DeltaTable(place / "t")),
+        (TheirAlterer, lambda place: deltalake.DeltaTable(place / "t").alter),
+        (TheirOptimizer, lambda place: deltalake.DeltaTable(place / "t").optimize),
+        (deltalake.QueryBuilder, lambda place: deltalake.QueryBuilder()),
+    ):
+        for call in _methods(owner, opened):
+            yield replace(call, name=f"deltalake.{call.name}")
 
 
 def _snapshot(place: Path) -> Snapshot:
@@ -267,6 +303,8 @@ def _right(name: str, parameters: list[inspect.Parameter], place: Path) -> dict[
             value = place / value
         elif one.name == "snapshot":
             value = _snapshot(place)
+        elif one.name == "delta_table":
+            value = DeltaTable(place / "t")
         elif one.name == "store":
             value = _snapshot(place).store
         assert value is not None, f"say in hostile_calls.py what is right for {one.name} of {name}"

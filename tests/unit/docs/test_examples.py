@@ -32,6 +32,12 @@ def test_writing_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert seen["table"].to_pyarrow_table().num_rows == 3
 
 
+def test_coming_from_deltalake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen = run_blocks("docs/from-deltalake.md", tmp_path)
+    assert seen["opened"].version() == 1
+
+
 def test_tailing_a_table(tmp_path: Path) -> None:
     seen = run_blocks(f"{EXAMPLES}/event_tailing.md", tmp_path)
     assert seen["handled"] == ["ann", "cid", "dee"]
