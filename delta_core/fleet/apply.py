@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from delta_core.errors import JobError, LeaseHeldError
@@ -75,7 +75,7 @@ def apply_plan(plan: FleetPlan, application: Application) -> Iterator[Row]:
     waiting = [entry for entry in plan.entries if (entry.uri, entry.verb) not in done]
     waiting = [entry for entry in waiting if application.approved or not entry.needs_approval]
     clock = application.context.clock
-    give_up = clock.monotonic_seconds() + application.context.lease_ttl_seconds + 5
+    give_up = clock.monotonic_seconds() + 1.5 * application.context.lease_ttl_seconds
     failed: set[str] = set()
     while waiting:
         busy: list[tuple[Entry, Row]] = []
@@ -219,8 +219,3 @@ def _found(result: JobResult, plan: FleetPlan | None) -> Row:
         reason = "an earlier try of this plan committed it"
         return {"outcome": "succeeded", "commits": [applied.version], "reason": reason}
     return {"outcome": "superseded", "reason": "a later plan did the work"}
-
-
-def with_lease_seconds(context: JobContext, seconds: float) -> JobContext:
-    """The context with another time for which a lease outlives its holder."""
-    return replace(context, lease_ttl_seconds=seconds)

@@ -93,17 +93,22 @@ class Ledger:
 
     # ------------------------------------------------------------ plans
 
-    def save_plan(self, plan: FleetPlan) -> str:
-        """Store a plan below the control root, and return its path. A plan with the same id is replaced."""
-        path = f"plans/{plan.plan_id}.json"
-        text = json.dumps(plan.to_json(), separators=(",", ":"))
-        self._root().put(path, text.encode())
-        return path
+    def save_plan(self, plan: FleetPlan) -> None:
+        """Store a plan below the control root. A plan with the same id is replaced. One request."""
+        self.save(f"plans/{plan.plan_id}.json", plan.to_json())
 
     def load_plan(self, plan_id: int) -> dict[str, Any] | None:
         """The document of a stored plan, for `FleetPlan.from_json`; None without one. One request."""
+        return self.load(f"plans/{plan_id}.json")
+
+    def save(self, path: str, document: Mapping[str, Any]) -> None:
+        """Store a JSON document below the control root. It is replaced when it exists. One request."""
+        self._root().put(path, json.dumps(dict(document), separators=(",", ":")).encode())
+
+    def load(self, path: str) -> dict[str, Any] | None:
+        """A JSON document below the control root; None when it does not exist. One request."""
         try:
-            document: dict[str, Any] = json.loads(self._root().read(f"plans/{plan_id}.json"))
+            document: dict[str, Any] = json.loads(self._root().read(path))
         except ObjectNotFoundError:
             return None
         return document

@@ -240,6 +240,9 @@ def _refusal(
     if verb == "vacuum" and policy.vacuum.dry_run:
         return "the policy only plans vacuums (vacuum.dry_run)", everything
     last_ms = history.last_success_ms.get(verb)
+    if verb == "vacuum" and last_ms is not None and now_ms - last_ms < _DAY_MS:
+        # The log names the removed files until the next checkpoint, also after they were deleted.
+        return "a vacuum ran less than 24 h ago", everything
     if last_ms is not None and now_ms - last_ms < policy.cooldown_hours * _HOUR_MS:
         return f"it ran less than {policy.cooldown_hours:g} h ago (cooldown_hours)", everything
     if ignore_windows:

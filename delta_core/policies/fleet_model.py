@@ -129,7 +129,7 @@ class FleetSettings(Section):
     cooldown_hours: Annotated[float, Field(ge=0)] = 0.0
     max_failures: Annotated[int, Field(ge=1)] = 3
     approval: ApprovalPolicy = ApprovalPolicy()
-    engine: Annotated[str, Field(pattern="^(auto|inline|spark)$")] = "auto"
+    engine: Annotated[str, Field(pattern="^(auto|inline)$")] = "auto"
     pool: Annotated[str, Field(min_length=1)] | None = None
     mode: Annotated[Mode, Field(strict=False)] = Mode.APPLY
 
