@@ -34,6 +34,7 @@ from delta_core.fleet.metrics import gauges, prometheus_text
 from delta_core.fleet.plan import FleetPlan
 from delta_core.fleet.registry import policy_document
 from delta_core.fleet.report_html import report_html
+from delta_core.fleet.tidy import tidy
 from delta_core.jobs.context import JobContext
 from delta_core.policies.fleet_model import BudgetPolicy
 
@@ -241,7 +242,8 @@ def apply(
         rows.append(row)
         if not as_json:
             print_line(f"{row['name']}: {row['verb']} {row['outcome']}. {row.get('error') or row['reason']}")
-    control.refresh(run_id=made.run_id)
+    control_of(policies, options).refresh(run_id=made.run_id)
+    tidy(control.ledger, keep_days=control.registry.policies.model.fleet.keep_days)
     if as_json:
         print_json({"plan_id": made.plan_id, "run_id": made.run_id, "rows": rows})
     held = sum(entry.needs_approval for entry in made.entries)

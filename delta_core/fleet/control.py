@@ -52,7 +52,7 @@ class Control:
 
     @cached_property
     def history(self) -> dict[str, TableHistory]:
-        """What the runs say about each table, by URI."""
+        """The history of each table, by URI."""
         return histories(self.runs)
 
     def batch(self, index: int, count: int) -> Sequence[FleetTable]:

@@ -22,7 +22,7 @@ _UNORDERED_READ_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a verb would do to a table.
+    """The effect of a verb on a table.
 
     Attributes:
         files: files to rewrite, to delete, or to describe in a checkpoint.

@@ -52,6 +52,10 @@ class Ledger:
         """The URI of one of the ledger's tables: `observations`, `runs` or `fleet`."""
         return f"{self.control_root.rstrip('/')}/{DIRECTORY}/{table}"
 
+    def options(self, table: str) -> dict[str, str]:
+        """The storage options for one of the ledger's tables; empty for a local one."""
+        return dict(options_for(self.uri(table), self.storage_options))
+
     # ------------------------------------------------------------ reads
 
     def fleet(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -124,8 +128,7 @@ class Ledger:
         schema = SCHEMAS[table]
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
-        options = options_for(self.uri(table), self.storage_options)
-        store = open_store(self.uri(table), storage_options=options, clock=self.clock)
+        store = open_store(self.uri(table), storage_options=self.options(table), clock=self.clock)
         try:
             snapshot = Snapshot.load(store, clock=self.clock)
         except TableNotFoundError:
@@ -151,7 +154,7 @@ class Ledger:
     def _write(self, table: str, rows: list[Row], *, mode: Any) -> None:
 
         data = pa.Table.from_pylist(rows, schema=SCHEMAS[table])
-        options = dict(options_for(self.uri(table), self.storage_options))
+        options = self.options(table)
         for remaining in range(_TRIES - 1, -1, -1):
             try:
                 write_deltalake(
@@ -194,7 +197,7 @@ def epoch_ms(value: datetime | None) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHistory:
-    """What the runs say about one table.
+    """The history of one table, from the runs.
 
     Attributes:
         failures: number of verbs that failed since the last success or since the circuit was closed.
@@ -210,7 +213,7 @@ class TableHistory:
 
 
 def histories(runs: Iterable[Mapping[str, Any]]) -> dict[str, TableHistory]:
-    """What the runs say about each table, by URI. The rows must be in the order of time. Pure."""
+    """The history of each table, by URI. The rows must be in the order of time. Pure."""
     rows_of: dict[str, list[Mapping[str, Any]]] = {}
     for row in runs:
         rows_of.setdefault(row["uri"], []).append(row)

@@ -1,4 +1,4 @@
-"""The figures of a fleet for a monitoring system: names and values, and Prometheus' text format. Pure."""
+"""The metrics of a fleet for a monitoring system: names and values, and Prometheus' text format. Pure."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _SECTION = "layout"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """What the ledger knows about a table.
+    """The ledger's knowledge of a table.
 
     Attributes:
         seen: the last observation, as JSON; None without one.
@@ -46,7 +46,7 @@ class Observation:
     """An observation of one table, or the error that prevented it.
 
     Attributes:
-        unchanged: whether one listing told that the table is as it was at the last observation.
+        unchanged: whether one listing showed that the table is as it was at the last observation.
         seen: the observation for the next one, as JSON; None when the next one cannot use it.
         error: the error's code and message; None when the table was observed.
     """

@@ -201,7 +201,7 @@ def make_plan(
 
 
 def spent_since(runs: Iterable[Mapping[str, Any]], since_ms: int) -> Spent:
-    """What the runs since a time have spent."""
+    """The bytes, CPU seconds and money that the runs since a time have spent."""
     recent = [row for row in runs if (epoch_ms(row["started_at"]) or 0) >= since_ms]
     return Spent(
         size_bytes=sum(row["actual_bytes"] or 0 for row in recent if row["verb"] != "vacuum"),

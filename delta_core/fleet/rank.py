@@ -51,7 +51,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What was spent from a budget, or what remains of it; infinite without a limit."""
+    """The part of a budget that was spent, or that remains; infinite without a limit."""
 
     size_bytes: float
     cpu_seconds: float
@@ -66,7 +66,7 @@ class Spent:
         )
 
     def without(self, candidate: Candidate) -> Spent:
-        """What remains after the candidate."""
+        """The remainder after the candidate."""
         return Spent(
             size_bytes=self.size_bytes - candidate.size_bytes,
             cpu_seconds=self.cpu_seconds - candidate.cpu_seconds,
@@ -86,7 +86,7 @@ NOTHING_SPENT: Final = Spent(size_bytes=0, cpu_seconds=0, money=0)
 
 
 def remaining(budget: BudgetPolicy, spent_today: Spent = NOTHING_SPENT) -> Spent:
-    """What one run may spend: the limits of a run, and what is left of those of a day."""
+    """The allowance of one run: the limits of a run, and what is left of those of a day."""
     endless = float("inf")
 
     def least(run: float | None, day: float | None, spent: float) -> float:

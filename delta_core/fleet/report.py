@@ -60,7 +60,7 @@ class FleetReport:
 
     @property
     def verbs(self) -> dict[str, dict[str, Any]]:
-        """What the run did, by verb: outcomes, predicted and actual."""
+        """The run's work by verb: outcomes, predicted and actual."""
         verbs: dict[str, dict[str, Any]] = {}
         for row in self.runs:
             own = verbs.setdefault(
@@ -117,7 +117,7 @@ class FleetReport:
         }
 
     def lines(self) -> list[str]:
-        """The report as text, without the tables."""
+        """Lines for a terminal, without the tables."""
         totals = self.totals
         lines = [
             f"{len(self.needing_attention)} of {counted(totals['tables'], 'table')} need you; "

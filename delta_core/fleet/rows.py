@@ -24,7 +24,7 @@ _COPIED = (
 
 
 def before_of(rows: Mapping[str, Row], history: Mapping[str, TableHistory]) -> dict[str, Before]:
-    """What the ledger knows about each table, for its next observation, by URI."""
+    """The ledger's knowledge of each table, for its next observation, by URI."""
     return {
         uri: Before(seen=row["seen"], failures=history.get(uri, TableHistory()).failures)
         for uri, row in rows.items()
@@ -71,7 +71,7 @@ def fleet_row(observed: Row, table: FleetTable, *, history: TableHistory, before
     Args:
         observed: the newest row of `observations` of the table.
         table: the table with its policy.
-        history: what the runs say.
+        history: the table's history.
         before: the row that this one replaces. The time since when a verb is due comes from there.
     """
     row = {name: value for name, value in observed.items() if name not in ("day", "run_id", "unchanged")}
@@ -108,7 +108,7 @@ def fleet_rows(
     Args:
         tables: the tables of the registry.
         observed: the newest row of `observations` of each table, by URI. A table without one keeps its row.
-        history: what the runs say, by URI.
+        history: the history of each table, by URI.
         before: the rows that these replace, by URI.
     """
     rows = []

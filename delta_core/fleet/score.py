@@ -84,7 +84,7 @@ def score(
     Args:
         health: the facts that maintenance depends on.
         layout: further facts about the same version.
-        rules: the table's rules, whose limits say what is much.
+        rules: the table's rules, whose limits define what is much.
         failures: number of verbs that failed in a row.
         max_failures: the number of failures that open the circuit.
     """

@@ -31,7 +31,7 @@ def _zone(name: str) -> str:
     return name
 
 
-Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0)]
+Bytes = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(gt=0)]
 """A size: a number of bytes, or a string such as `128mb`."""
 
 Cron = Annotated[str, AfterValidator(_cron)]
@@ -47,7 +47,7 @@ class Section(BaseModel):
 
 
 class Mode(StrEnum):
-    """What is done with a table: only observed and planned for, planned and shown, or maintained."""
+    """The treatment of a table: only observed and planned for, planned and shown, or maintained."""
 
     SHADOW = "shadow"
     PLAN = "plan"
@@ -80,7 +80,7 @@ class ApprovalPolicy(Section):
     """The verbs that a person must approve when they rewrite or delete at least `min_bytes`."""
 
     verbs: Annotated[tuple[Verb, ...], BeforeValidator(as_tuple)] = ()
-    min_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=0)] = 0
+    min_bytes: Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(ge=0)] = 0
 
 
 class PrefixPolicy(Section):

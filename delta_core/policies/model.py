@@ -36,7 +36,9 @@ class VacuumPolicy(Section):
     enabled: bool = True
     retention_hours: Annotated[float, Field(ge=0)] | None = None
     dry_run: bool = True
-    min_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=0)] = 64 << 20
+    min_bytes: Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(ge=0)] = (
+        64 << 20
+    )
     max_age_hours: Annotated[float, Field(gt=0)] = 168.0
 
 

@@ -38,7 +38,7 @@ def fleet_dag(
 
     `discover` finds the tables. Each batch of `observe` records its tables in the ledger. `rank` decides what
     runs under the budget and in open windows. Each batch of `apply` runs its tables one after the other, each
-    under its lease. A batch that was killed goes on where it stopped when it is retried. `report` fails the
+    under its lease. A batch that was killed continues where it stopped when it is retried. `report` fails the
     run with the names of the tables that failed; a table that failed stops no other.
 
     A run has at most `2 + batches + len(pools) * (1 + batches)` task instances for any number of tables.

@@ -21,6 +21,7 @@ from delta_core.fleet.ledger import Ledger
 from delta_core.fleet.metrics import gauges
 from delta_core.fleet.plan import FleetPlan
 from delta_core.fleet.registry import FleetTable, registry_of
+from delta_core.fleet.tidy import tidy
 from delta_core.jobs.context import JobContext
 from delta_core.policies.load import Policies, load_policies
 
@@ -161,6 +162,7 @@ def report(
     if stored is None:
         raise AirflowFailException("The run made no plan, because an earlier task failed.")
     made = report_of(control.ledger, run_id=run_id, deferred=stored["deferred"])
+    tidy(control.ledger, keep_days=control.registry.policies.model.fleet.keep_days)
     for name, value in gauges(made).items():
         Stats.gauge(name, value)
     if made.failed:

@@ -19,7 +19,7 @@ from delta_core.storage.data_access import DataAccess
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What is known about a version for deciding on its maintenance.
+    """The basis of decisions about the maintenance of a version.
 
     Attributes:
         compaction: the metrics that the compaction or clustering of the version would have.

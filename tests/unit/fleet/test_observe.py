@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.clock import SYSTEM_CLOCK
 from delta_core.errors import TableNotFoundError
 from delta_core.fleet.facts import BUCKETS, LayoutFacts, bucket_limits, hours_of_week, size_histogram
+from delta_core.fleet.ledger import Ledger, instant
 from delta_core.fleet.rows import observation_row
 from delta_core.fleet.score import WEIGHTS, score
+from delta_core.fleet.tidy import MANY_FILES, tidy
 from delta_core.maintenance.observe import MaintenanceRules, TableHealth
 from delta_core.storage.request_meter import METER
 from demo.fleet_tables import Made
@@ -192,3 +195,19 @@ def test_an_empty_table_has_100_and_the_weights_add_up() -> None:
     assert sum(WEIGHTS.values()) == 100
     empty = replace(HEALTH, num_files=0, total_bytes=0, log_tail_commits=500)
     assert score(empty, LAYOUT, MaintenanceRules(), failures=9).total == 100
+
+
+def test_the_ledger_is_kept_small(control: Make, lake: list[Made], tmp_path: Path) -> None:
+    now_ms = SYSTEM_CLOCK.now_ms()
+    ledger = Ledger(control_root=str(tmp_path / "control"))
+    assert tidy(ledger, keep_days=30) == {}
+    old, new = instant(now_ms - 40 * 86_400_000), instant(now_ms)
+    for number in range(MANY_FILES + 1):
+        rows = [{"day": new.date(), "observed_at": new, "name": f"t{number}", "uri": "u"}]
+        ledger.append("observations", rows)
+    ledger.append("observations", [{"day": old.date(), "observed_at": old, "name": "old", "uri": "u"}])
+    done = tidy(ledger, keep_days=30)
+    assert (done["observations"]["deleted"], done["observations"]["compacted"]) == (True, True)
+    names = [row["name"] for row in ledger.observations(columns=("name",))]
+    assert sorted(names) == sorted(f"t{number}" for number in range(MANY_FILES + 1))
+    assert not tidy(ledger, keep_days=30)["observations"]["compacted"]
