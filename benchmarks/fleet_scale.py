@@ -1,8 +1,8 @@
 """`python -m benchmarks.fleet_scale`: the scale of a fleet, on generated tables on the local disk.
 
 Measures the observation of each table against opening it with deltalake, in paired rounds; an unchanged
-second observation; the quality of the ranking under a budget; predicted against actual work; and `fleet status` as a
-whole process. The results are printed as JSON.
+second observation; the quality of the ranking under a budget; predicted against actual work; and
+`fleet status` as a whole process. The results are printed as JSON.
 """
 
 from __future__ import annotations
