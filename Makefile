@@ -43,6 +43,10 @@ demo: $(READY) ## Load, maintain, roll back and check real tables with Airflow a
 	@[ "$(STORE)" = local ] || scripts/emulators.sh versitygw
 	@$(WITH_JAVA) $(CLASSES) exec $(PY) -m demo --store "$(STORE)" run
 
+.PHONY: demo-fleet
+demo-fleet: $(READY) ## Generate 200 sick tables, maintain them, and write an HTML report
+	@exec $(PY) -m demo.fleet
+
 .PHONY: up
 up: $(READY) ## Start Airflow with the project's DAGs and print its address and login
 	@[ "$(STORE)" = local ] || scripts/emulators.sh versitygw

@@ -25,7 +25,7 @@ class BuiltIn:
     """A command of this package, listed without importing its module.
 
     Attributes:
-        module: the module below `delta_core.cli` that has its function.
+        module: the module below `delta_core.cli` that has its function, or its group of commands.
         summary: the first line of the function's docstring.
     """
 
@@ -35,6 +35,8 @@ class BuiltIn:
     def load(self, name: str) -> Any:
         """Import the module and return the command."""
         function = getattr(import_module(f"delta_core.cli.{self.module}"), name.replace("-", "_"))
+        if isinstance(function, typer.Typer):
+            return _command_of(function, name)
         application = typer.Typer(add_completion=False, rich_markup_mode=None)
         application.command(name)(function)
         return _command_of(application, name)
@@ -82,6 +84,10 @@ BUILT_IN: Final[Mapping[str, BuiltIn]] = {
         summary="Compare a table with its contract. The exit code is 1 when a difference is not allowed.",
     ),
     "run": BuiltIn(module="job_commands", summary="Run one job from its specification, without Spark."),
+    "fleet": BuiltIn(
+        module="fleet_commands",
+        summary="Find tables, observe them, rank what is due, and maintain them under a budget.",
+    ),
     "store-conformance": BuiltIn(
         module="conformance_command",
         summary="Check that a store is safe for concurrent writers. The exit code is 1 when it is not.",

@@ -18,8 +18,9 @@ from delta_core.errors import (
 )
 from delta_core.jobs.job_result import JobStatus
 
-SUCCESS, FAILED, BAD_INPUT, UNKNOWN, NOT_CHECKED = 0, 1, 2, 3, 4
-"""Exit codes. `UNKNOWN`: it is unknown whether a commit landed; read the log before running again.
+SUCCESS, FAILED, BAD_INPUT, UNKNOWN, NOT_CHECKED, SOME = 0, 1, 2, 3, 4, 10
+"""Exit codes. `SOME`: some tables of a fleet are sick or failed.
+`UNKNOWN`: it is unknown whether a commit landed; read the log before running again.
 `NOT_CHECKED`: a store could not be checked."""
 
 _BAD_INPUT_CODES = frozenset(

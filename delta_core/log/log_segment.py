@@ -145,6 +145,19 @@ def build_segment(
     )
 
 
+def segment_of_listing(store: LogStore, listing: LogListing) -> LogSegment | None:
+    """The segment of the latest version in a listing of the whole log; None when the listing has a gap.
+
+    No request on a store with consistent listings. Raises TableNotFoundError when the listing is empty.
+    """
+    if not store.consistent_listing:
+        listing = _with_unlisted_tail(store, listing)
+    try:
+        return _select_named(store, listing, version=None, unusable=frozenset())
+    except _MissingCommits:
+        return None
+
+
 def extend_segment(store: LogStore, segment: LogSegment) -> LogSegment | None:
     """The segment extended by newer commits; None when the log must be read from the beginning.
 

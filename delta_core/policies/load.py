@@ -59,7 +59,11 @@ def parse_policies(
 ) -> Policies:
     """`load_policies` for YAML text; `source` names its origin in messages."""
     document = parse_mapping(
-        text, source=source, what=_WHAT, keys="defaults, patterns and tables", when_large="Use patterns."
+        text,
+        source=source,
+        what=_WHAT,
+        keys="defaults, patterns, tables and fleet",
+        when_large="Use patterns.",
     )
     values = os.environ if environment is None else environment
     expanded = _expanded(document, values, source, "")

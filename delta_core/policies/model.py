@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from delta_core.maintenance.observe import MaintenanceRules
+from delta_core.policies.fleet_model import Bytes, FleetSection, FleetSettings, Section, as_tuple
 from delta_core.table_features.table_properties import parse_bytes
 
 
-def _bytes(value: Any) -> Any:
+def _bytes(value: object) -> object:
     return parse_bytes(value) if isinstance(value, str) else value
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-Bytes = Annotated[int, BeforeValidator(_bytes), Field(gt=0)]
-"""A size: a number of bytes, or a string such as `128mb`."""
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class CompactionPolicy(_Section):
+class CompactionPolicy(Section):
     """When and how small files are compacted."""
 
     enabled: bool = True
@@ -34,42 +23,43 @@ class CompactionPolicy(_Section):
     min_small_files: Annotated[int, Field(ge=1)] = 16
 
 
-class CheckpointPolicy(_Section):
+class CheckpointPolicy(Section):
     """When a checkpoint is written. Without an interval, the table's interval applies."""
 
     enabled: bool = True
     interval: Annotated[int, Field(ge=1)] | None = None
 
 
-class VacuumPolicy(_Section):
+class VacuumPolicy(Section):
     """When unneeded files are deleted, and whether the deletion is only planned."""
 
     enabled: bool = True
     retention_hours: Annotated[float, Field(ge=0)] | None = None
     dry_run: bool = True
-    min_bytes: Annotated[int, BeforeValidator(_bytes), Field(ge=0)] = 64 << 20
+    min_bytes: Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(ge=0)] = (
+        64 << 20
+    )
     max_age_hours: Annotated[float, Field(gt=0)] = 168.0
 
 
-class ClusteringPolicy(_Section):
+class ClusteringPolicy(Section):
     """The columns to Z-order rows by, and the share of new bytes from which the order is renewed.
 
     A table with clustering columns is clustered by its clustering columns instead.
     """
 
     enabled: bool = True
-    columns: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_tuple)] = ()
+    columns: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(as_tuple)] = ()
     min_new_fraction: Annotated[float, Field(ge=0, le=1)] = 0.2
 
 
-class MaintenancePolicy(_Section):
+class MaintenancePolicy(FleetSettings):
     """The settings of a table, of a pattern, or of the defaults."""
 
     compaction: CompactionPolicy = CompactionPolicy()
     checkpoint: CheckpointPolicy = CheckpointPolicy()
     vacuum: VacuumPolicy = VacuumPolicy()
     clustering: ClusteringPolicy = ClusteringPolicy()
-    schedule: str | None = None
 
     def rules(self) -> MaintenanceRules:
         """The policy in the form of a `plan` job's parameter."""
@@ -101,9 +91,10 @@ class TablePolicy(MaintenancePolicy):
     uri: Annotated[str, Field(min_length=1)]
 
 
-class PolicyFile(_Section):
-    """The whole file: `defaults`, then `patterns` in order, then `tables` by name."""
+class PolicyFile(Section):
+    """The whole file: `defaults`, then `patterns` in order, then `tables` by name, and the `fleet`."""
 
     defaults: MaintenancePolicy = MaintenancePolicy()
     patterns: tuple[PatternPolicy, ...] = ()
-    tables: dict[str, TablePolicy] = {}
+    tables: dict[str, TablePolicy] = {}  # noqa: RUF012 - a model copies its defaults
+    fleet: FleetSection = FleetSection()

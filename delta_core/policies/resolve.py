@@ -74,15 +74,28 @@ class ResolvedPolicy:
         }
 
 
-def resolve(policies: Policies, table: str) -> ResolvedPolicy:
+def names_by_uri(policies: Policies) -> dict[str, str]:
+    """The names of the tables that have an entry, by canonical URI. Of two names, the first."""
+    names: dict[str, str] = {}
+    for name, entry in policies.model.tables.items():
+        names.setdefault(canonical(entry.uri), name)
+    return names
+
+
+def resolve(policies: Policies, table: str, *, names: Mapping[str, str] | None = None) -> ResolvedPolicy:
     """The policy for a table, by its name in the file or by its URI. Pure.
 
     A table without an entry has the defaults and the settings of the patterns that match its URI.
 
+    Args:
+        policies: the policy file.
+        table: the name or the URI.
+        names: `names_by_uri(policies)`, for callers that resolve many tables.
+
     Raises:
         ConfigurationError: settings of several levels contradict each other.
     """
-    name, uri = _identify(policies, table)
+    name, uri = _identify(policies, table, names)
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     _merge(merged, policies.document.get("defaults") or {}, "defaults", sources)
@@ -107,18 +120,16 @@ def resolve_all(policies: Policies) -> tuple[ResolvedPolicy, ...]:
     return tuple(resolve(policies, name) for name in policies.table_names)
 
 
-def _identify(policies: Policies, table: str) -> tuple[str, str]:
+def _identify(policies: Policies, table: str, names: Mapping[str, str] | None) -> tuple[str, str]:
     entry = policies.model.tables.get(table)
     if entry is not None:
         return table, entry.uri
-    canonical_uri = _canonical(table)
-    for name, candidate in policies.model.tables.items():
-        if _canonical(candidate.uri) == canonical_uri:
-            return name, candidate.uri
-    return table, table
+    name = (names_by_uri(policies) if names is None else names).get(canonical(table))
+    return (table, table) if name is None else (name, policies.model.tables[name].uri)
 
 
-def _canonical(uri: str) -> str:
+def canonical(uri: str) -> str:
+    """The canonical URI of a table; the string itself when it is not a URI."""
     try:
         return canonical_table_uri(uri)
     except InvalidUriError:

@@ -31,8 +31,8 @@ from delta_core.forks import renew_lock_in_children
 from delta_core.log.checksum import VersionChecksum, read_checksum
 from delta_core.log.commit_reader import CommitData, read_commits
 from delta_core.log.last_checkpoint import read_last_checkpoint
-from delta_core.log.listing import commit_files, list_log
-from delta_core.log.log_segment import LogSegment, build_segment, extend_segment
+from delta_core.log.listing import LogListing, commit_files, list_log
+from delta_core.log.log_segment import LogSegment, build_segment, extend_segment, segment_of_listing
 from delta_core.replay.live_files import LiveFiles
 from delta_core.replay.state import (
     PendingState,
@@ -149,6 +149,28 @@ class Snapshot:
             snapshot = cls._load(store, version, clock)
         snapshot.verified_at_ms = began_ms
         return snapshot
+
+    @classmethod
+    def of_listing(cls, store: LogStore, listing: LogListing, *, clock: Clock = SYSTEM_CLOCK) -> Snapshot:
+        """Load the latest version of a listing of the whole log.
+
+        Reads neither the hint nor the version checksum, and lists nothing again. Requests: one for each
+        commit after the checkpoint and each part of the checkpoint.
+
+        Raises:
+            TableNotFoundError: the listing is empty.
+            LogGapError: commits are missing.
+            CorruptLogError: the log is damaged.
+            StaleListingError: the store lists an older version than this process has seen.
+        """
+        listings = [listing]
+
+        def load() -> Snapshot:
+            known = listings.pop() if listings else list_log(store)
+            segment = segment_of_listing(store, known)
+            return cls._of_log(store, clock, open_log(store, version=None, clock=clock, segment=segment))
+
+        return load_monotonic(store, clock, load)
 
     @classmethod
     def _load(cls, store: LogStore, version: int | None, clock: Clock) -> Snapshot:

@@ -24,6 +24,7 @@ import pyarrow as pa
 from delta_core.errors import ConfigurationError
 from delta_core.forks import renew_lock_in_children
 from delta_core.storage.derived_columns import DerivedColumns
+from delta_core.storage.directories import list_directories
 from delta_core.storage.disk_cache import DEFAULT_MAX_BYTES, DiskCache
 from delta_core.storage.listed_files import ListedFiles, walk_batches
 from delta_core.storage.log_store import LogStore, ObjectInfo, fetch_listed, in_place_of, parent_store
@@ -109,6 +110,10 @@ class CachedLogStore:
         if info is None:
             return f"{self.uri}\n{path}" if _is_sidecar(path) else None
         return f"{self.uri}\n{path}\n{info.size_bytes}\n{info.modified_ms}\n{info.etag or ''}"
+
+    def list_directories(self, path: str) -> list[str]:
+        """The names of the directories directly in a directory, from the store."""
+        return list_directories(self.inner, path)
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
         """List a directory of the store. Objects of the log that are listed may be cached from then on."""

@@ -161,6 +161,18 @@ class LocalLogStore:
         infos.sort(key=lambda info: info.path)
         return infos
 
+    def list_directories(self, path: str) -> list[str]:
+        """The names of the directories directly in a directory, sorted. Symbolic links are not listed."""
+        directory = self._resolve(path, directory=True)
+        METER.count()
+        try:
+            with os.scandir(directory) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise translated(error, path, "list") from error
+
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
         """Every regular file below a directory. Symbolic links are neither followed nor listed."""
         pending = [path]

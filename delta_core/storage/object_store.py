@@ -173,6 +173,16 @@ class ObjectLogStore:
         infos.sort(key=lambda info: info.path)
         return infos
 
+    def list_directories(self, path: str) -> list[str]:
+        """The names of the directories directly in a directory, sorted. A request for each thousand names."""
+        prefix = self._directory(path)
+        with _translating(read_error, path, verb="list"):
+            client = self._clients.patient
+            result = obstore.list_with_delimiter(client, prefix.rstrip("/") or None)
+            found = [str(name).rstrip("/") for name in result["common_prefixes"]]
+            METER.count(max(1, -(-(len(found) + len(result["objects"])) // _LIST_PAGE)))
+        return sorted(name.rpartition("/")[2] for name in found)
+
     def _list_flat(self, prefix: str, offset: str | None, infos: list[ObjectInfo]) -> str | None:
         """List until a subdirectory begins. Returns the offset behind it, or None at the end."""
         if offset is None:

@@ -30,6 +30,7 @@ from delta_core.errors import (
     UnsafeStoreError,
     WriteRefusedError,
 )
+from delta_core.storage.directories import list_directories
 from delta_core.storage.dynamodb_entries import DynamoDbEntries, Entry
 from delta_core.storage.dynamodb_options import dynamodb_settings
 from delta_core.storage.listed_files import ListedFiles, walk_batches
@@ -123,6 +124,10 @@ class S3DynamoDbLogStore:
             if not self._recovered(path):
                 raise
         return self._objects.head(path)
+
+    def list_directories(self, path: str) -> list[str]:
+        """The names of the directories directly in a directory. Makes no request to DynamoDB."""
+        return list_directories(self._objects, path)
 
     def list_directory(self, path: str, *, start_after: str | None = None) -> list[ObjectInfo]:
         """The objects directly in a directory. For the log, one more request recovers the newest entry."""

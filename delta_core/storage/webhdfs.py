@@ -148,6 +148,11 @@ class WebHdfsLogStore:
         infos.sort(key=lambda info: info.path)
         return infos
 
+    def list_directories(self, path: str) -> list[str]:
+        """The names of the directories directly in a directory, sorted. Requests as for `list_directory`."""
+        entries = self._entries(path, None)
+        return sorted(entry.name for entry in entries if entry.kind == "DIRECTORY" and entry.name)
+
     def walk(self, path: str = "") -> Iterator[ObjectInfo]:
         """Every file below a directory. Skips symbolic links. Requests as for a listing of each directory."""
         pending = [path]

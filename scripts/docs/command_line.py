@@ -33,7 +33,8 @@ options: the variable is ignored, and a file is refused.
 
 _EXIT_CODES = """\
 Exit codes: 0 done; 1 failed; 2 the input is not valid; 3 it is unknown whether a commit landed: read the
-log before running the command again; 4 a store could not be checked. Results go to standard output,
+log before running the command again; 4 a store could not be checked; 10 some tables of a fleet are sick or
+failed. Results go to standard output,
 everything else to standard error.
 
 With `--json`, a command that runs a job prints its JobResult as
@@ -50,11 +51,12 @@ def reference_page() -> str:
     lines = ["# The command line", "", "`deltaward COMMAND [OPTIONS]`", "", _EXIT_CODES, _STORAGE_OPTIONS]
     for name, built_in in BUILT_IN.items():
         command = built_in.load(name)
+        if not hasattr(command, "commands"):
+            lines += _section(name, command)
+            continue
         lines += [f"## deltaward {name}", "", _help(command), ""]
-        lines += [_usage(name, command), ""]
-        rows = list(_options(command))
-        if rows:
-            lines += ["| | |", "|---|---|", *rows, ""]
+        for inner, inner_command in command.commands.items():
+            lines += _section(f"{name} {inner}", inner_command, level="###")
     lines += [
         "## Commands of other packages",
         "",
@@ -63,6 +65,12 @@ def reference_page() -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _section(name: str, command: Any, *, level: str = "##") -> list[str]:
+    lines = [f"{level} deltaward {name}", "", _help(command), "", _usage(name, command), ""]
+    rows = list(_options(command))
+    return [*lines, "| | |", "|---|---|", *rows, ""] if rows else lines
 
 
 def _help(command: Any) -> str:

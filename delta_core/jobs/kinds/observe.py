@@ -8,11 +8,15 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult
 from delta_core.jobs.job_spec import JobSpec
 from delta_core.jobs.registry import ALLOWED_ROOT_URIS, JobKind
-from delta_core.maintenance.clustering import ClusteringPlan, plan_clustering
-from delta_core.maintenance.compaction import CompactionPlan, plan_compaction
-from delta_core.maintenance.observe import LastObservation, MaintenanceRules, TableHealth, decide, observe
+from delta_core.maintenance.observe import (
+    LastObservation,
+    MaintenanceRules,
+    asked,
+    look,
+    look_again,
+    observe,
+)
 from delta_core.maintenance.vacuum import plan_vacuum
-from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 
 _OBSERVE_PARAMS: Final = {
@@ -77,61 +81,45 @@ def run_plan(spec: JobSpec, context: JobContext) -> JobResult:
     An unchanged table costs one listing when `since` is given.
     """
     rules = MaintenanceRules.from_json(spec.params.get("rules") or {})
-    target, columns = rules.compaction_target_size_bytes, rules.cluster_columns
     since = _since(spec)
-    asked = {
-        "target_size_bytes": target,
-        "cluster_columns": list(columns),
-        "allowed_root_uris": list(spec.params.get("allowed_root_uris") or ()),
-    }
+    asked_for = asked(rules, tuple(spec.params.get("allowed_root_uris") or ()))
     list_vacuum = spec.params.get("list_vacuum", False)
     output: dict[str, Any] = {"rules": rules.to_json()}
+    versions = {}
     if (
         since is not None
-        and since.asked == asked
+        and since.asked == asked_for
         and not list_vacuum
         and since.holds(context.require_store())
     ):
-        seen: LastObservation | None = since
-        health, compaction = since.at(context.clock.now_ms()), since.compaction
-        versions = {"version_from": health.version, "version_to": health.version}
+        outlook = look_again(since, rules, now_ms=context.clock.now_ms())
+        versions = {"version_from": outlook.health.version, "version_to": outlook.health.version}
     else:
         context = context.with_table(spec)
-        snapshot, reach = context.require_snapshot(), _data_access(spec, context)
-        health = observe(
+        snapshot = context.require_snapshot()
+        outlook = look(
             snapshot,
-            target_size_bytes=target,
-            cluster_columns=columns,
+            rules,
+            asked_for=asked_for,
             before=None if since is None else since.health,
-            reach=reach,
+            reach=_data_access(spec, context),
             clock=context.clock,
         )
-        compaction = _maintenance_plan(snapshot, health, target, reach).predicted()
-        seen = LastObservation.of(snapshot, health, compaction=compaction, asked=asked)
-        versions = {}
         if list_vacuum:
             vacuum = plan_vacuum(snapshot, retention_hours=rules.vacuum_retention_hours, clock=context.clock)
             output["vacuum"] = vacuum.predicted()
-    decisions = decide(health, rules)
+    compaction = outlook.compaction
     output |= {
-        "health": health.to_json(),
-        "decisions": [decision.to_json() for decision in decisions],
-        "due": [decision.verb for decision in decisions if decision.due],
+        "health": outlook.health.to_json(),
+        "decisions": [decision.to_json() for decision in outlook.decisions],
+        "due": [decision.verb for decision in outlook.decisions if decision.due],
         "compaction": dict(compaction),
-        "seen": None if seen is None else seen.to_json(),
+        "seen": None if outlook.seen is None else outlook.seen.to_json(),
     }
     context.reporter.emit(
         "files.planned", files=compaction["files_removed"], bytes=compaction["bytes_removed"]
     )
     return context.succeeded(spec, predicted=compaction, output=output, **versions)
-
-
-def _maintenance_plan(
-    snapshot: Snapshot, health: TableHealth, target_size_bytes: int | None, reach: DataAccess
-) -> CompactionPlan | ClusteringPlan:
-    if health.clustered_by:
-        return plan_clustering(snapshot, target_size_bytes=target_size_bytes, reach=reach)
-    return plan_compaction(snapshot, target_size_bytes=target_size_bytes, reach=reach)
 
 
 def _data_access(spec: JobSpec, context: JobContext) -> DataAccess:

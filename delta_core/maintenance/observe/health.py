@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError
-from delta_core.log.listing import list_log
+from delta_core.log.listing import LogListing, list_log
 from delta_core.maintenance.clustering.cluster_plan import column_names, unclustered_files
 from delta_core.maintenance.clustering.columns import clustering_columns, cube_of
 from delta_core.maintenance.observe.operations import last_times_ms
@@ -21,7 +21,9 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.snapshot.table_definition import clustering_of
 from delta_core.storage.data_access import DataAccess
 
-_HISTORY_LIMIT = 200
+HISTORY_LIMIT: Final = 200
+"""How many of the newest commits are read to find the last OPTIMIZE and VACUUM."""
+
 _OPTIMIZE, _VACUUM = "OPTIMIZE", "VACUUM END"
 
 
@@ -101,12 +103,15 @@ def observe(
     cluster_columns: Sequence[str] = (),
     before: TableHealth | None = None,
     reach: DataAccess | None = None,
+    listing: LogListing | None = None,
+    history_limit: int = HISTORY_LIMIT,
     clock: Clock = SYSTEM_CLOCK,
 ) -> TableHealth:
     """Gather the facts about one version of a table. Reads no data file.
 
     Requests in addition to loading the snapshot: one listing, and a read of each newest commit until an
-    OPTIMIZE and a VACUUM are found; at most 200 commits, and no commit up to the version of `before`.
+    OPTIMIZE and a VACUUM are found; at most `history_limit` commits, and no commit up to the version of
+    `before`.
 
     Args:
         snapshot: the version to examine.
@@ -117,6 +122,9 @@ def observe(
             Ignored when they are from another table or a later version.
         reach: files that are neither in the table nor below a root allowed here count neither as small nor as
             unclustered; None counts all files.
+        listing: the whole listing of the log from which the snapshot was loaded; None lists the log again.
+        history_limit: most commits to examine for the times of the last OPTIMIZE and VACUUM. Commits in
+            memory are examined in any case.
         clock: the current time, from which the retention is subtracted.
 
     Raises:
@@ -149,13 +157,14 @@ def observe(
         unordered = _outside_order(snapshot, cluster_columns) & within
         compactable = int(per_group[per_group > 1].sum())
     segment = snapshot.segment
-    listing = list_log(snapshot.store)
+    if listing is None:
+        listing = list_log(snapshot.store)
     times_ms = last_times_ms(
         snapshot,
         listing,
         (_OPTIMIZE, _VACUUM),
         after_version=-1 if before is None else before.version,
-        limit=_HISTORY_LIMIT,
+        limit=history_limit,
         known=known,
     )
     return TableHealth(

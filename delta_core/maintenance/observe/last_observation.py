@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.errors import ConfigurationError
-from delta_core.log.listing import list_log
+from delta_core.log.listing import LogListing, list_log
 from delta_core.maintenance.observe.health import TableHealth
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -119,9 +119,12 @@ class LastObservation:
 
     def holds(self, store: LogStore) -> bool:
         """True when the table has no newer commit and no new checkpoint since. Costs one listing."""
+        return self.holds_in(list_log(store, from_version=self.health.version))
+
+    def holds_in(self, listing: LogListing) -> bool:
+        """`holds` for a listing of the log from the observed version or an earlier one. No request."""
         version = self.health.version
-        listing = list_log(store, from_version=version)
-        commits = {commit.version: commit.info for commit in listing.commits}
+        commits = {item.version: item.info for item in listing.commits if item.version >= version}
         own = commits.pop(version, None)
         if own is None or (own.size_bytes, own.modified_ms) != self.commit:
             return False

@@ -35,7 +35,7 @@ def last_times_ms(
         listing: the listing of the table's log.
         operations: names of operations, as in `commitInfo`.
         after_version: only commits after this version are read.
-        limit: most commits to read.
+        limit: most commits to examine, unless more of the newest ones are in `known`.
         known: commit infos that are already loaded, by version.
 
     Raises:
@@ -45,7 +45,8 @@ def last_times_ms(
     times: dict[str, int] = {}
     since = _in_commit_since(snapshot)
     files = [file for file in listing.commits if after_version < file.version <= snapshot.version]
-    files = files[::-1][:limit]
+    # The commits in memory are the newest ones.
+    files = files[::-1][: max(limit, sum(file.version in known for file in files))]
     for start in range(0, len(files), _READ_AT_ONCE):
         part = files[start : start + _READ_AT_ONCE]
         infos = {**known, **_read(snapshot, [file for file in part if file.version not in known])}
