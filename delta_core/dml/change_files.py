@@ -61,13 +61,27 @@ class ChangeFileWriter:
     have neither statistics nor row ids ("Reader Requirements for Row Tracking").
     """
 
-    def __init__(self, store: LogStore, plan: WritePlan, *, clock: Clock = SYSTEM_CLOCK) -> None:
-        """Prepare for a table. Nothing is written before the first row."""
+    def __init__(
+        self,
+        store: LogStore,
+        plan: WritePlan,
+        *,
+        directory: str = CHANGE_DATA_DIRECTORY,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """Prepare for a table. Nothing is written before the first row.
+
+        Args:
+            store: the table's store.
+            plan: the write plan of the table.
+            directory: CHANGE_DATA_DIRECTORY or a directory in it.
+            clock: source of the modification time.
+        """
         plan = _with_change_type(plan)
         self._writer = RowFileWriter(
             store,
             plan=plan,
-            options=FileOptions(directory=CHANGE_DATA_DIRECTORY, name_prefix="cdc", data_change=False),
+            options=FileOptions(directory=directory, name_prefix="cdc", data_change=False),
             properties=plan.properties,
             clock=clock,
         )

@@ -41,7 +41,8 @@ class WriterKind(Enum):
     SPARK_ROWS = (
         "rows (Spark)",
         "rows from Spark (spark_jobs.write)",
-        "append, overwrite and replaceWhere from a DataFrame, loads with a quality gate",
+        "append, overwrite, replaceWhere and dynamic partition overwrite from a DataFrame, loads with a "
+        "quality gate",
     )
     MERGE = ("merge", "MERGE", "MERGE on Spark")
     REWRITE = (
@@ -64,14 +65,6 @@ class WriterKind(Enum):
         self.words = words
         self.description = description
 
-    @property
-    def opens_data_files(self) -> bool:
-        """Whether the writer may read rows directly from existing data files.
-
-        Other writer kinds read old rows through a scan, or not at all.
-        """
-        return self in (WriterKind.SPARK_ROWS, WriterKind.MERGE)
-
 
 ALL_WRITER_KINDS = frozenset(WriterKind)
 """Supported by every writer kind."""
@@ -86,14 +79,8 @@ that only affects the content of rows has no requirements for them."""
 LOG_AND_RESTORE = LOG_ONLY | {WriterKind.RESTORE}
 """LOG_ONLY, and operations that make files part of a table together with their table definition."""
 
-LOG_RESTORE_AND_REWRITE = LOG_AND_RESTORE | {WriterKind.REWRITE}
-"""LOG_AND_RESTORE, and operations that copy rows unchanged to other files, with their row tracking."""
-
 ROWS_WITHOUT_SPARK = LOG_ONLY | {WriterKind.COMMIT, WriterKind.ARROW_ROWS}
 """Only features that all of these support may be enabled; other writer kinds refuse tables by the feature."""
-
-WITHOUT_SPARK = ROWS_WITHOUT_SPARK | LOG_RESTORE_AND_REWRITE
-"""All writer kinds except those in which Spark creates rows."""
 
 
 def in_words(writer_kinds: Collection[WriterKind]) -> str:
@@ -222,14 +209,14 @@ _ALL = (
     TableFeature(
         name="changeDataFeed",
         legacy_writer_version=4,
-        writable_by=WITHOUT_SPARK,
+        writable_by=ALL_WRITER_KINDS,
         active=_enabled("delta.enableChangeDataFeed"),
     ),
     # Only new rows need the expressions; operations that only change the log create no rows.
     TableFeature(
         name="generatedColumns",
         legacy_writer_version=4,
-        writable_by=WITHOUT_SPARK,
+        writable_by=ALL_WRITER_KINDS,
         active=_column_metadata("delta.generationExpression"),
     ),
     # Partition values and statistics in the log have physical names, and are copied unchanged.
@@ -239,14 +226,14 @@ _ALL = (
         legacy_reader_version=2,
         legacy_writer_version=5,
         plain_rows=False,
-        writable_by=WITHOUT_SPARK,
+        writable_by=ALL_WRITER_KINDS,
         active=_column_mapping,
     ),
     # The high-water mark is part of the metadata, which is copied unchanged.
     TableFeature(
         name="identityColumns",
         legacy_writer_version=6,
-        writable_by=WITHOUT_SPARK,
+        writable_by=ALL_WRITER_KINDS,
         active=_column_metadata("delta.identity.start", "delta.identity.step"),
     ),
     TableFeature(name="timestampNtz", in_reader=True, writable_by=ALL_WRITER_KINDS),
@@ -256,12 +243,12 @@ _ALL = (
         name="deletionVectors",
         in_reader=True,
         plain_rows=False,
-        writable_by=WITHOUT_SPARK,
+        writable_by=ALL_WRITER_KINDS,
         active=_deletion_vectors,
     ),
     TableFeature(name="v2Checkpoint", in_reader=True, writable_by=ALL_WRITER_KINDS, active=_v2_policy),
     # Every commit with files assigns row ids, and operations that copy rows must preserve them.
-    TableFeature(name="rowTracking", writable_by=WITHOUT_SPARK, requires=_DOMAINS),
+    TableFeature(name="rowTracking", writable_by=ALL_WRITER_KINDS, requires=_DOMAINS),
     TableFeature(
         name="inCommitTimestamp",
         writable_by=ALL_WRITER_KINDS,
@@ -275,41 +262,41 @@ _ALL = (
     ),
     TableFeature(
         name="allowColumnDefaults",
-        writable_by=WITHOUT_SPARK,
+        writable_by=ALL_WRITER_KINDS,
         active=_column_metadata("CURRENT_DEFAULT"),
     ),
     # Tags, clustering providers and the domain are copied; new files get statistics of these columns.
-    TableFeature(name="clustering", writable_by=WITHOUT_SPARK, requires=_DOMAINS),
+    TableFeature(name="clustering", writable_by=ALL_WRITER_KINDS, requires=_DOMAINS),
     # It only restricts log cleanup; checkpoint writers always know the protocol of their version.
     TableFeature(name="checkpointProtection", writable_by=ALL_WRITER_KINDS),
     # Every commit is checked against the rules, and a vacuum keeps the directory of Iceberg metadata.
     TableFeature(
         name="icebergCompatV1",
-        writable_by=WITHOUT_SPARK,
+        writable_by=ALL_WRITER_KINDS,
         requires=frozenset({"columnMapping"}),
         active=_enabled("delta.enableIcebergCompatV1"),
     ),
     TableFeature(
         name="icebergCompatV2",
-        writable_by=WITHOUT_SPARK,
+        writable_by=ALL_WRITER_KINDS,
         requires=frozenset({"columnMapping"}),
         active=_enabled("delta.enableIcebergCompatV2"),
     ),
     # It only affects the columns of new data files.
-    TableFeature(name="materializePartitionColumns", writable_by=WITHOUT_SPARK),
+    TableFeature(name="materializePartitionColumns", writable_by=ALL_WRITER_KINDS),
     # Type changes are part of the schema, which is copied unchanged; statistics stay in the old type.
     TableFeature(
         name="typeWidening",
         in_reader=True,
         plain_rows=False,
-        writable_by=WITHOUT_SPARK,
+        writable_by=ALL_WRITER_KINDS,
         active=_enabled("delta.enableTypeWidening"),
     ),
     TableFeature(
         name="typeWidening-preview",
         in_reader=True,
         plain_rows=False,
-        writable_by=WITHOUT_SPARK,
+        writable_by=ALL_WRITER_KINDS,
         active=_enabled("delta.enableTypeWidening"),
     ),
     # New files have unshredded values; operations that copy rows reassemble shredded values of older files.
@@ -318,7 +305,7 @@ _ALL = (
             name=name,
             in_reader=True,
             plain_rows=False,
-            writable_by=WITHOUT_SPARK,
+            writable_by=ALL_WRITER_KINDS,
             active=_has_type("variant"),
         )
         for name in ("variantType", "variantType-preview")

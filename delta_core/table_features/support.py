@@ -115,7 +115,7 @@ def require_write_support(
         metadata,
         has_deletion_vectors=has_deletion_vectors,
         has_v2_checkpoint=has_v2_checkpoint,
-        through_scan=not writer_kind.opens_data_files,
+        through_scan=True,
         operation=operation,
     )
     if protocol.min_writer_version > MAX_WRITER_VERSION:
@@ -165,8 +165,8 @@ def _unsupported(
 def _not_plain(names: Iterable[str], operation: str) -> UnsupportedTableFeatureError:
     return UnsupportedTableFeatureError(
         f"Cannot {operation}: unsupported table feature {', '.join(names)}.",
-        cause="The operation reads data files as plain Parquet, as MERGE does, but with this feature the "
-        "rows also depend on the log.",
+        cause="The operation reads data files as plain Parquet, but with this feature the rows "
+        "also depend on the log.",
         fix="Use delta_core for the operation (DeltaTable and write_deltalake), read the rows with "
         "spark_jobs.read, or remove the feature with alter.drop_feature.",
     )

@@ -25,8 +25,8 @@ including `catalogManaged` and the redirects: the newest version of such a table
 
 - **Read**: rows and changes, at any version: `DeltaTable`, `Scan` and `ChangeDataScan` without Spark,
   `spark_jobs.read` and `spark_jobs.read_changes` with Spark.
-- **Work on files**: MERGE, and users of `file_uris`, which open data files directly. They refuse tables that
-  use a feature without support for it.
+- **Work on files**: users of `file_uris`, which open data files directly as plain Parquet. It refuses tables
+  with a feature under which the rows also depend on the log.
 {_WRITER_KINDS}
 The columns after "work on files" are kinds of writers, each with its own support:
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from delta_core.actions import Action, AddFile
+from delta_core.actions import Action, AddCdcFile, AddFile
 from delta_core.dml.commit_files import REMOVED_COLUMNS
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.expressions.ast import TRUE, Expression
@@ -32,6 +32,7 @@ class RowChange:
         read: files (LIVE_FILE_SCHEMA) whose rows were read.
         predicate: a predicate that holds for every row that the outcome depends on.
         definition: protocol and metadata actions.
+        changes: change data files that this statement wrote.
     """
 
     removed: pa.Table
@@ -39,6 +40,7 @@ class RowChange:
     read: pa.Table
     predicate: Expression
     definition: Sequence[Action]
+    changes: Sequence[AddCdcFile] = ()
 
 
 def commit_change(
@@ -58,7 +60,7 @@ def commit_change(
         ConcurrentModificationError: another writer changed the files or rows that were read.
         CommitStateUnknownError: a commit may refer to the files.
     """
-    owned = OwnedFiles(store=snapshot.store).with_data(change.added)
+    owned = OwnedFiles(store=snapshot.store).with_data(change.added).with_changes(change.changes)
     with owned.deleted_on_error():
         transaction = run.begin(
             snapshot,
@@ -72,7 +74,7 @@ def commit_change(
         transaction.add(*change.definition)
         removed = change.removed.select(REMOVED_COLUMNS)
         transaction.add(*remove_actions(removed, deletion_timestamp_ms=run.now_ms()))
-        transaction.add(*change.added)
+        transaction.add(*change.added, *change.changes).preserve_rows(True)
         transaction.set_metrics(metrics)
     return commit_or_raise(transaction, owned=owned)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from delta_core.clock import Clock
+from delta_core.dml.change_files import records_changes
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
 from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError, JobFailedError
 from delta_core.execution.progress import ProgressReporter
@@ -32,6 +33,7 @@ from spark_jobs.dml.commit import RowChange, commit_change, count_rows, total_by
 from spark_jobs.dml.matching import Matches, find_matches
 from spark_jobs.dml.pruning import by_source_predicate, match_facts, target_predicate
 from spark_jobs.dml.rewrite import merged_rows
+from spark_jobs.dml.row_values import RowValues
 from spark_jobs.dml.source import (
     MergeSource,
     Names,
@@ -48,15 +50,14 @@ from spark_jobs.expressions.checks import Check, partition_name_checks, table_ch
 from spark_jobs.expressions.sql_semantics import SqlSemantics
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.schema import to_spark
+from spark_jobs.writer.changed_rows import ExtraColumns
 from spark_jobs.writer.commits import record_commit
-from spark_jobs.writer.data_writer import discard_prefix, remove_empty_directories
 from spark_jobs.writer.staged_files import StagedFiles
 from spark_jobs.writer.staging import stage_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from delta_core.actions import AddFile
     from spark_jobs.dml.clauses import Sql
 
 
@@ -95,6 +96,7 @@ class _Plan:
     source_alias: str
     change: MetadataUpdate
     values: Assignments
+    rest: RowValues
     match_predicate: Expression
     read_predicate: Expression
     source: MergeSource
@@ -165,7 +167,7 @@ def merge_into(
         matches.pairs.unpersist()
     try:
         written = clock.monotonic_seconds()
-        metrics = _metrics(snapshot, request.clauses, plan.source, touched, matches, staged.adds)
+        metrics = _metrics(snapshot, request.clauses, plan.source, touched, matches, staged)
         metrics |= {
             "materializeSourceTimeMs": _ms(source_read - began),
             "scanTimeMs": _ms(scanned - source_read),
@@ -175,7 +177,7 @@ def merge_into(
         if before_commit is not None:
             before_commit()
     except BaseException:
-        discard_prefix(snapshot.store, staged.prefix)
+        staged.discard()
         raise
     progress.emit("commit.before", files=len(staged.adds), rows=metrics["numOutputRows"])
     try:
@@ -186,7 +188,8 @@ def merge_into(
                 added=staged.adds,
                 read=candidates.live,
                 predicate=plan.read_predicate,
-                definition=plan.change.actions,
+                definition=plan.change.with_high_water_marks_of(staged.high_water_marks).actions,
+                changes=staged.changes,
             ),
             parameters=merge_parameters(request.on, request.clauses),
             metrics=metrics,
@@ -195,11 +198,11 @@ def merge_into(
         )
     finally:
         # The commit deletes the written files if and only if no version can refer to them.
-        remove_empty_directories(snapshot.store, staged.prefix)
+        staged.remove_empty_directories()
     progress.emit("commit.after", version=committed.version)
     if committed.already_applied:
         # Another run of the same work committed the files that it wrote, so no version refers to these files.
-        discard_prefix(snapshot.store, staged.prefix)
+        staged.discard()
         return _result(request, snapshot.version, committed.version, was_applied=True)
     record_commit(snapshot.store.uri, committed.version)
     result = _result(request, snapshot.version, committed.version)
@@ -232,7 +235,6 @@ def _touched(candidates: TargetFiles, matches: Matches) -> TargetFiles:
 
 def _require_mergeable(snapshot: Snapshot, clauses: MergeClauses) -> None:
     """Refuse early a merge that the commit would refuse."""
-    snapshot.require_readable(operation="merge into the table")
     snapshot.require_writable(writer_kind=WriterKind.MERGE, operation="merge into the table")
     if snapshot.properties.append_only and not clauses.is_insert_only:
         raise InvalidTableError(
@@ -265,10 +267,17 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
     )
     values = assignments(
         clauses,
-        table=change.schema,
+        plan=change.plan,
         source=schema,
         source_alias=alias,
         merge_schema=request.merge_schema,
+    )
+    rest = RowValues.of(
+        change.plan,
+        values,
+        names,
+        records_changes=records_changes(change.protocol, change.metadata),
+        now_us=clock.now_ms() * 1000,
     )
     empty = frame.sparkSession.createDataFrame([], to_spark(table)).alias(target_alias)
     require_deterministic(empty, frame.alias(alias), as_column(request.on))
@@ -296,6 +305,7 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
         source_alias=alias,
         change=change,
         values=values,
+        rest=rest,
         match_predicate=match_predicate,
         read_predicate=read_predicate,
         source=source,
@@ -313,12 +323,15 @@ def _stage(
     progress: ProgressReporter,
 ) -> StagedFiles:
     """Stage the new rows of the touched files and the inserted rows."""
-    change = plan.change
+    change, rest = plan.change, plan.rest
     token = ViolationToken()
     checks = [
+        *rest.checks(),
         *table_checks(change.schema, change.configuration),
-        *partition_name_checks(change.schema, change.partition_columns),
+        *partition_name_checks(change.schema, change.partition_columns, rest.plan.mapping),
     ]
+    # Where no file is rewritten, the added files alone describe the changes.
+    rest = replace(rest, records_changes=rest.records_changes and len(touched) > 0)
     caster = Caster(token, first=len(checks))
     try:
         rows = merged_rows(
@@ -328,26 +341,33 @@ def _stage(
             matches,
             clauses=request.clauses,
             values=plan.values,
-            schema=change.schema,
+            rest=rest,
             target_alias=request.target_alias,
             names=names,
             caster=caster,
         )
         if rows is not None:
-            rows = with_checks(rows, checks, token, show_rows=request.show_rows)
+            rows = with_checks(rows, checks, token, show_rows=request.show_rows, shown=change.schema.names)
     except DeltaError:
         raise
     except Exception as error:
         raise as_delta_error(error, doing="resolving the clauses of the merge") from error
-    return stage_rows(
+    extra = ExtraColumns(
+        hidden=rest.tracking is not None,
+        kind=names.kind if rest.records_changes else None,
+        before=names.before if rest.records_changes else None,
+    )
+    staged = stage_rows(
         rows,
         reach,
-        change,
+        change.plan,
+        extra=extra,
         checks=[*checks, *caster.checks],
         token=token,
         compression=request.compression,
         progress=progress,
     )
+    return replace(staged, high_water_marks=rest.identity.high_water_marks)
 
 
 def _metrics(
@@ -356,7 +376,7 @@ def _metrics(
     source: MergeSource,
     touched: TargetFiles,
     matches: Matches,
-    adds: Sequence[AddFile],
+    staged: StagedFiles,
 ) -> dict[str, int]:
     """The operation's metrics with delta-spark's names. The caller adds the times."""
 
@@ -368,6 +388,7 @@ def _metrics(
         rows("not_matched_by_source", "update"),
         rows("not_matched_by_source", "delete"),
     )
+    adds = staged.adds
     before = count_rows(snapshot, touched.live)
     output = sum(num_records(add) or 0 for add in adds)
     kept = before - deleted - deleted_alone
@@ -386,9 +407,9 @@ def _metrics(
         "numTargetFilesRemoved": len(touched),
         "numTargetBytesAdded": total_bytes(adds),
         "numTargetBytesRemoved": sum(touched.live.column("size_bytes").to_pylist()),
-        "numTargetChangeFilesAdded": 0,
+        "numTargetChangeFilesAdded": len(staged.changes),
         "numTargetDeletionVectorsAdded": 0,
-        "numTargetDeletionVectorsRemoved": 0,
+        "numTargetDeletionVectorsRemoved": len(touched) - touched.live.column("deletion_vector").null_count,
         "numTargetDeletionVectorsUpdated": 0,
     }
 

@@ -9,11 +9,13 @@ from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.schema.types import StructType
 from spark_jobs.dml.clauses import MergeClauses
 from spark_jobs.dml.matching import BROADCAST_BYTES, Matches, chosen_clause, unmatched_source
+from spark_jobs.dml.row_values import RowValues
 from spark_jobs.dml.source import MergeSource, Names, estimated_bytes
 from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, by_clause
 from spark_jobs.expressions.columns import match_type, quoted
-from spark_jobs.schema import to_spark
+from spark_jobs.schema import to_spark, to_spark_type
+from spark_jobs.writer.changed_rows import RowKind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,14 +37,16 @@ def merged_rows(
     *,
     clauses: MergeClauses,
     values: Assignments,
-    schema: StructType,
+    rest: RowValues,
     target_alias: str,
     names: Names,
     caster: Caster,
 ) -> DataFrame | None:
     """All rows to write: unchanged and changed rows of the touched files, then inserted rows.
 
-    None when no file is touched and no clause inserts rows.
+    None when no file is touched and no clause inserts rows. With row tracking the rows have the hidden
+    columns. Where the merge records changes, the rows have the columns `names.kind` and `names.before`, and
+    deleted rows are among them.
     """
     parts = []
     if len(touched):
@@ -54,17 +58,17 @@ def merged_rows(
                 matches,
                 clauses=clauses,
                 values=values,
-                schema=schema,
+                rest=rest,
                 target_alias=target_alias,
                 names=names,
                 caster=caster,
             )
         )
     if clauses.not_matched:
-        parts.append(_inserted(source, matches, clauses, values, schema, names, caster))
+        parts.append(_inserted(source, matches, clauses, values, rest, names, caster))
     if not parts:
         return None
-    return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+    return rest.completed(parts[0] if len(parts) == 1 else parts[0].union(parts[1]))
 
 
 def _rewritten(
@@ -75,14 +79,18 @@ def _rewritten(
     *,
     clauses: MergeClauses,
     values: Assignments,
-    schema: StructType,
+    rest: RowValues,
     target_alias: str,
     names: Names,
     caster: Caster,
 ) -> DataFrame:
     from pyspark.sql import functions as fn
 
-    rows = touched.scan(spark, names)
+    schema, tracking = rest.plan.schema, rest.tracking
+    if tracking is None:
+        rows = touched.scan(spark, names)
+    else:
+        rows = touched.scan_with_row_ids(spark, names, tracking)
     rows = rows.withColumn(names.key, _position_key(names)).alias(target_alias)
     same = _same_position(names)
     by_source = clauses.not_matched_by_source
@@ -109,13 +117,28 @@ def _rewritten(
     ]
     action = fn.col(names.action)
     deletes = [index for index, (kind, _) in enumerate(all_clauses) if kind is MergeAction.DELETE]
-    if deletes:
+    if deletes and not rest.records_changes:
         joined = joined.where(action.isNull() | ~action.isin(deletes))
+    kept = {field.name: _unchanged_column(touched, field.name, schema, target_alias) for field in schema}
     columns = []
     for field in schema:
-        kept = _unchanged_column(touched, field.name, schema, target_alias)
-        value = by_clause(action, joined, field, all_clauses, otherwise=kept, caster=caster)
+        value = by_clause(action, joined, field, all_clauses, otherwise=kept[field.name], caster=caster)
         columns.append(value.alias(field.name))
+    columns += rest.states(action, all_clauses)
+    is_updated = action.isNotNull() & ~action.isin(deletes) if deletes else action.isNotNull()
+    if tracking is not None:
+        # An updated row keeps its id, and gets the version of the commit.
+        version = fn.col(quoted(tracking.row_commit_version_column))
+        columns += [
+            fn.col(quoted(tracking.row_id_column)),
+            fn.when(~is_updated, version).alias(tracking.row_commit_version_column),
+        ]
+    if rest.records_changes:
+        kind = fn.when(is_updated, fn.lit(RowKind.UPDATED)).otherwise(fn.lit(RowKind.COPIED))
+        if deletes:
+            kind = fn.when(action.isin(deletes), fn.lit(RowKind.DELETED)).otherwise(kind)
+        before = fn.struct(*[column.alias(name) for name, column in kept.items()])
+        columns += [kind.alias(names.kind), fn.when(is_updated, before).alias(names.before)]
     return joined.select(*columns)
 
 
@@ -248,20 +271,29 @@ def _inserted(
     matches: Matches,
     clauses: MergeClauses,
     values: Assignments,
-    schema: StructType,
+    rest: RowValues,
     names: Names,
     caster: Caster,
 ) -> DataFrame:
     from pyspark.sql import functions as fn
 
+    schema = rest.plan.schema
+    absent_values = rest.absent(source, matches, clauses)
     rows = unmatched_source(source, matches, clauses, names)
     all_clauses = list(zip([c.action for c in clauses.not_matched], values.not_matched, strict=True))
     columns = []
     for field in schema:
-        absent = fn.lit(None).cast(to_spark(StructType((field,))).fields[0].dataType)
+        absent = absent_values.get(field.name, fn.lit(None)).cast(to_spark_type(field.data_type))
         if len(all_clauses) == 1 and field.name in all_clauses[0][1]:
             value = caster.value(rows, all_clauses[0][1][field.name], field)
         else:
             value = by_clause(fn.col(names.action), rows, field, all_clauses, otherwise=absent, caster=caster)
         columns.append(value.alias(field.name))
+    columns += rest.states(fn.col(names.action), all_clauses)
+    if rest.tracking is not None:
+        hidden = (rest.tracking.row_id_column, rest.tracking.row_commit_version_column)
+        columns += [fn.lit(None).cast("bigint").alias(name) for name in hidden]
+    if rest.records_changes:
+        columns.append(fn.lit(RowKind.INSERTED).alias(names.kind))
+        columns.append(fn.lit(None).cast(to_spark(schema)).alias(names.before))
     return rows.select(*columns).coalesce(max(1, -(-source.rows // ROWS_PER_TASK)))

@@ -44,6 +44,9 @@ class Names:
     key: str = field(default_factory=lambda: _marker("key"))
     action: str = field(default_factory=lambda: _marker("action"))
     matched: str = field(default_factory=lambda: _marker("matched"))
+    kind: str = field(default_factory=lambda: _marker("kind"))
+    before: str = field(default_factory=lambda: _marker("before"))
+    given: str = field(default_factory=lambda: _marker("given"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

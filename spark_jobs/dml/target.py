@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.table_features.row_tracking import RowTracking
 from spark_jobs.dml.clauses import words
 from spark_jobs.dml.source import Names
 from spark_jobs.engine_io import TableReach
+from spark_jobs.expressions.columns import quoted
 from spark_jobs.file_uris import ROW_INDEX, identifying_field, metadata_value
+from spark_jobs.reader.row_tracking import RowTrackingColumns
 from spark_jobs.reader.table_files import located_files, table_files
 from spark_jobs.reader.table_scan import TableScan
 
@@ -67,6 +70,27 @@ class TargetFiles:
     def schema(self) -> StructType:
         """The table's schema."""
         return self.snapshot.schema
+
+    def scan_with_row_ids(self, spark: SparkSession, names: Names, tracking: RowTracking) -> DataFrame:
+        """The rows as `scan` returns them, and their row ids and row commit versions by the hidden names."""
+        from pyspark.sql import functions as fn
+
+        added = RowTrackingColumns(tracking)
+        schema, mapping = added.added_to(self.schema, self.snapshot.column_mapping)
+        rows = TableScan(reach=self.reach, schema=schema, mapping=mapping).read(
+            spark,
+            table_files(self.live, added.constants),
+            constants=[*self.snapshot.partition_columns, *added.constants],
+            metadata={names.file: self.key_field, names.position: ROW_INDEX},
+        )
+        row_id, version = added.values(fn.col(names.position))
+        return rows.select(
+            *[quoted(field.name) for field in self.schema],
+            names.file,
+            names.position,
+            row_id.alias(tracking.row_id_column),
+            version.alias(tracking.row_commit_version_column),
+        )
 
     def scan(self, spark: SparkSession, names: Names, *, strings: Sequence[str] | None = None) -> DataFrame:
         """The rows with the table's columns, their file (`names.file`) and their position in the file.

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from delta_core.data.steps.align import refuse_identity_values
+from delta_core.data.write_plan import WritePlan
 from delta_core.errors import SchemaMismatchError
 from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.schema.evolution import merge_schemas
@@ -50,19 +52,24 @@ def evolved_schema(table: StructType, source: StructType, clauses: MergeClauses)
 
 
 def assignments(
-    clauses: MergeClauses, *, table: StructType, source: StructType, source_alias: str, merge_schema: bool
+    clauses: MergeClauses, *, plan: WritePlan, source: StructType, source_alias: str, merge_schema: bool
 ) -> Assignments:
-    """The columns and values that each clause sets.
+    """The columns and values that each clause sets. `plan` is the write plan of the table after the merge.
 
     Raises:
-        SchemaMismatchError: a clause sets an unknown column, or the source of a `*` clause lacks a column of
-            the table and `merge_schema` is false.
+        SchemaMismatchError: a clause sets an unknown column or an identity column, or the source of a `*`
+            clause lacks a column of the table that gets no value otherwise and `merge_schema` is false.
     """
+    table = plan.schema
 
     def of(clause: MergeClause) -> Mapping[str, Sql]:
         if clause.action.takes_all:
-            return _all_columns(table, source, source_alias, merge_schema=merge_schema)
-        return _named_columns(clause, table)
+            filled = frozenset(table.names) if merge_schema else plan.filled_columns
+            found = _all_columns(table, source, source_alias, filled=filled)
+        else:
+            found = _named_columns(clause, table)
+        _refuse_identity(clause, found, plan)
+        return found
 
     return Assignments(
         matched=tuple(of(clause) for clause in clauses.matched),
@@ -72,10 +79,10 @@ def assignments(
 
 
 def _all_columns(
-    table: StructType, source: StructType, source_alias: str, *, merge_schema: bool
+    table: StructType, source: StructType, source_alias: str, *, filled: frozenset[str]
 ) -> dict[str, Sql]:
-    missing = [field.name for field in table if source.find(field.name) is None]
-    if missing and not merge_schema:
+    missing = [name for name in table.names if name not in filled and source.find(name) is None]
+    if missing:
         raise SchemaMismatchError(
             f"The source lacks columns of the table: {', '.join(map(repr, missing))}.",
             cause="A clause with all columns (*) needs every column of the table in the source.",
@@ -87,6 +94,19 @@ def _all_columns(
         if column is not None:
             found[field.name] = f"{quoted(source_alias)}.{quoted(column.name)}"
     return found
+
+
+def _refuse_identity(clause: MergeClause, found: Mapping[str, Sql], plan: WritePlan) -> None:
+    if clause.action.kind == "insert":
+        return refuse_identity_values(plan, set(plan.schema.names) - found.keys())
+    identity = next((item.name for item in plan.identity if item.name in found), None)
+    if identity is not None:
+        raise SchemaMismatchError(
+            f"The identity column {identity} cannot be assigned.",
+            cause="The table generates its values, and each row keeps its value.",
+            fix="Remove the column from the clause; for a clause with all columns (*), from the source.",
+        )
+    return None
 
 
 def _named_columns(clause: MergeClause, table: StructType) -> dict[str, Sql]:

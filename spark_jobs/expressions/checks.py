@@ -15,6 +15,7 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.render import to_spark_sql
 from delta_core.expressions.typing import resolve
+from delta_core.schema.column_mapping import UNMAPPED, ColumnMapping
 from delta_core.schema.partition_values import HIVE_NULL, MAX_NAME_BYTES
 from delta_core.schema.types import BINARY, STRING, ArrayType, DataType, MapType, StructType
 from spark_jobs.expressions.columns import quoted
@@ -44,11 +45,32 @@ class Broken:
     schema: StructType = field(repr=False, compare=False)
     null_passes: bool
 
-    def column(self) -> Column:
+    def to_column(self) -> Column:
         """A column that is true for a row that violates the predicate, and never null."""
         from pyspark.sql import functions as fn
 
         return ~fn.coalesce(to_column(self.predicate, self.schema), fn.lit(self.null_passes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenWhere:
+    """The violation of a predicate by some of the rows.
+
+    Attributes:
+        column: an integer column of the rows.
+        value: only rows with this value can violate the predicate.
+        broken: the violation.
+    """
+
+    column: str
+    value: int
+    broken: Broken
+
+    def to_column(self) -> Column:
+        """A column that is true for a row that violates the predicate, and never null."""
+        from pyspark.sql import functions as fn
+
+        return (fn.col(quoted(self.column)) == fn.lit(self.value)) & self.broken.to_column()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +86,13 @@ class Check:
 
     name: str
     text: str
-    broken_if: str | Broken
+    broken_if: str | Broken | BrokenWhere
 
     def broken(self) -> Column:
         """A column that is true for a row that violates the check, and never null."""
         from pyspark.sql import functions as fn
 
-        return fn.expr(self.broken_if) if isinstance(self.broken_if, str) else self.broken_if.column()
+        return fn.expr(self.broken_if) if isinstance(self.broken_if, str) else self.broken_if.to_column()
 
 
 def check_of(
@@ -120,19 +142,23 @@ def named_checks(constraints: Iterable[tuple[str, str]], schema: StructType) -> 
     ]
 
 
-def partition_name_checks(schema: StructType, partition_columns: Sequence[str]) -> list[Check]:
+def partition_name_checks(
+    schema: StructType, partition_columns: Sequence[str], mapping: ColumnMapping = UNMAPPED
+) -> list[Check]:
     """Checks for partition values that Spark cannot represent as a directory.
 
     These are the string that represents null in directory names, strings that are too long, NUL, and bytes
     that are not UTF-8, which Spark would replace, so that different values become equal.
     """
     strings = [
-        field.name
+        (field.name, mapping.physical_name(field))
         for field in schema
         if field.name in partition_columns and field.data_type in (STRING, BINARY)
     ]
     return [
-        check for name in strings for check in (_is_string(name), _not_the_null(name), _fits_a_name(name))
+        check
+        for name, directory in strings
+        for check in (_is_string(name), _not_the_null(name), _fits_a_name(name, directory))
     ]
 
 
@@ -148,18 +174,23 @@ def not_null_checks(schema: StructType) -> list[Check]:
 
 
 def with_checks(
-    frame: DataFrame, checks: Sequence[Check], token: ViolationToken, *, show_rows: bool = True
+    frame: DataFrame,
+    checks: Sequence[Check],
+    token: ViolationToken,
+    *,
+    show_rows: bool = True,
+    shown: Sequence[str] | None = None,
 ) -> DataFrame:
     """The rows of `frame`, unchanged. Reading them fails at the first row that violates a check.
 
     The error contains the token, the check's index and the row as JSON. Without `show_rows` the row is an
-    empty object, so that no value appears in Spark's logs.
+    empty object, so that no value appears in Spark's logs. With `shown` it has only these columns.
     """
     from pyspark.sql import functions as fn
 
     if not checks:
         return frame
-    row = row_json(frame.columns) if show_rows else fn.lit("{}")
+    row = row_json(shown or frame.columns) if show_rows else fn.lit("{}")
     guarded_name = frame.columns[0]
     guarded = fn.col(quoted(guarded_name))
     data_type = frame.schema[guarded_name].dataType
@@ -200,11 +231,11 @@ def _as_string(column: str) -> str:
     return f"CAST({quoted(column)} AS STRING)"
 
 
-def _fits_a_name(column: str) -> Check:
+def _fits_a_name(column: str, directory: str) -> Check:
     # The length is in UTF-8 bytes; an escape replaces one character with three.
     value = _as_string(column)
     escaped = f"length({value}) - length(translate({value}, decode(unhex('{_ESCAPED_HEX}'), 'US-ASCII'), ''))"
-    maximum = MAX_NAME_BYTES - len(f"{column}=".encode()) - 2 * sum(char in _ESCAPED for char in column)
+    maximum = MAX_NAME_BYTES - len(f"{directory}=".encode()) - 2 * sum(char in _ESCAPED for char in directory)
     return Check(
         name=f"partition column {column}",
         text=f"Spark's directory names have at most {MAX_NAME_BYTES} bytes",

@@ -18,8 +18,10 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def conform_columns(frame: DataFrame, schema: StructType) -> DataFrame:
+def conform_columns(frame: DataFrame, schema: StructType, *, kept: Sequence[str] = ()) -> DataFrame:
     """The rows with the columns of `schema`, in its order, spelling and types. Missing columns are null.
+
+    The columns `kept` of the frame follow unchanged.
 
     The caller has checked the schemas (`delta_core.dml.metadata_update.plan_metadata_update`), so no cast
     here loses data. Fields of structs are also matched by name.
@@ -39,7 +41,7 @@ def conform_columns(frame: DataFrame, schema: StructType) -> DataFrame:
         columns.append(
             (column if same else match_type(column, source.dataType, spark_field.dataType)).alias(field.name)
         )
-    return frame.select(*columns)
+    return frame.select(*columns, *[fn.col(quoted(name)) for name in kept])
 
 
 def match_type(column: Column, source: object, target: object) -> Column:
@@ -70,32 +72,12 @@ def match_type(column: Column, source: object, target: object) -> Column:
     return column
 
 
-def with_partition_strings(
-    frame: DataFrame, schema: StructType, partition_columns: Sequence[str]
-) -> DataFrame:
-    """The rows with partition columns as strings in the log's format.
+def partition_string(column: Column, data_type: DataType) -> Column:
+    """One partition value as a string (PROTOCOL.md, "Partition Value Serialization"); null for null.
 
     The writer reads the values from the directory names after the job. In directory names, Spark would write
-    a timestamp in the session's time zone and a double in Java's notation. Therefore this function converts
-    the values to strings.
+    a timestamp in the session's time zone and a double in Java's notation.
     """
-    from pyspark.sql import functions as fn
-
-    types = {field.name: field.data_type for field in schema}
-    return frame.select(
-        *[
-            (
-                partition_string(fn.col(quoted(name)), types[name]).alias(name)
-                if name in partition_columns
-                else fn.col(quoted(name))
-            )
-            for name in frame.columns
-        ]
-    )
-
-
-def partition_string(column: Column, data_type: DataType) -> Column:
-    """One partition value as a string (PROTOCOL.md, "Partition Value Serialization"); null for null."""
     from pyspark.sql import functions as fn
 
     if data_type == TIMESTAMP:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from delta_core.data.row_plan import RowPlan
 from delta_core.dml.commit_files import CommitMode
 from delta_core.dml.metadata_update import TableDefinition, plan_metadata_update
 from delta_core.errors import (
@@ -19,6 +20,7 @@ from delta_core.errors import (
 from delta_core.jobs import JobContext, JobResult, JobSpec
 from delta_core.jobs.params.load import KIND, LoadParams, parse_load
 from delta_core.run import Run
+from spark_jobs.expressions.new_rows import given_checks
 from spark_jobs.failures import ViolationToken
 from spark_jobs.loading.contract import FittedBatch, adds_columns, drift_error, fit_to_contract
 from spark_jobs.loading.delta_source import resolve_progress
@@ -158,12 +160,13 @@ def _violations_result(
             definition=request.definition,
             now_ms=context.clock.now_ms(),
         )
+        plan = RowPlan.of(change.plan, given=batch.frame.columns, now_us=context.clock.now_ms() * 1000)
         violations = find_violations(
             _session(context),
             params.source,
-            write_checks(change, request, predicate_of(request, change.schema)),
+            [*given_checks(plan), *write_checks(change, request, predicate_of(request, change.schema))],
             types=params.columns,
-            schema=change.schema,
+            plan=plan,
             exact=params.contract.exact_string,
             show_rows=request.show_rows,
             storage_options=context.storage_options,

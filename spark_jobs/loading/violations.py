@@ -12,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from delta_core.data.row_plan import RowPlan
 from delta_core.errors import ConstraintViolationError, DeltaError
 from delta_core.jobs.params.source import Source
 from delta_core.schema.types import StructType
 from spark_jobs.expressions.checks import Check, row_json
 from spark_jobs.expressions.columns import conform_columns
+from spark_jobs.expressions.new_rows import with_filled_columns
 from spark_jobs.loading.source import watch_source
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def find_violations(
     checks: Sequence[Check],
     *,
     types: StructType | None,
-    schema: StructType,
+    plan: RowPlan,
     exact: bool = True,
     show_rows: bool = True,
     storage_options: Mapping[str, str] | None = None,
@@ -74,7 +76,7 @@ def find_violations(
         source: the files of the load.
         checks: the checks that each row had to pass.
         types: as for `read_source`.
-        schema: the schema with which the rows were written.
+        plan: the values of the columns that the source does not have.
         exact: as for `read_source`.
         show_rows: False omits sample rows.
         storage_options: as for `read_source`.
@@ -83,7 +85,11 @@ def find_violations(
 
     watched = watch_source(spark, source, types=types, exact=exact, storage_options=storage_options)
     notes = watched.notes
+    schema = plan.plan.schema
     frame = conform_columns(watched.frame, StructType((*schema.fields, *notes.fields)))
+    # Any number is as good as another one, because none of these rows is written.
+    numbers = {name: fn.lit(0) for name in plan.numbered}
+    frame = with_filled_columns(frame, plan, numbers, kept=notes.names)
     rules = [
         (f"TYPE {field.name}", f"{field.name} is of type {field.data_type}", fn.col(note))
         for field, note in zip(watched.casts, notes.names, strict=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -218,6 +219,7 @@ def keyed_rows(spark: SparkSession, staged: StagedFiles, columns: Collection[str
     scan = TableScan(
         reach=staged.reach,
         schema=StructType((*staged.schema.fields, first)),
+        mapping=replace(staged.plan.mapping, unmapped=frozenset({_FIRST})),
         columns=[*[field.name for field in fields], _FIRST],
     )
     files = [

@@ -84,9 +84,21 @@ class RowTrackingColumns:
         """Columns of the table and METADATA, from the rows of the scan."""
         from pyspark.sql import functions as fn
 
+        row_id, version = self.values(fn.col(_POSITION))
+        column = fn.struct(row_id.alias("row_id"), version.alias("row_commit_version")).alias(METADATA)
+        return frame.select(*map(quoted, columns), column)
+
+    def values(self, position: Column) -> tuple[Column, Column]:
+        """The row id and the row commit version of each row.
+
+        Args:
+            position: the position of the row in its file.
+        """
+        from pyspark.sql import functions as fn
+
         row_id = _required(
             self.tracking.row_id_column,
-            fn.col(_BASE) + fn.col(_POSITION),
+            fn.col(_BASE) + position,
             "the log has no row id for its file",
         )
         version = _required(
@@ -94,8 +106,7 @@ class RowTrackingColumns:
             fn.col(_VERSION),
             "the log has no default row commit version for its file",
         )
-        column = fn.struct(row_id.alias("row_id"), version.alias("row_commit_version")).alias(METADATA)
-        return frame.select(*map(quoted, columns), column)
+        return row_id, version
 
 
 def _required(materialized: str, default: Column, why: str) -> Column:

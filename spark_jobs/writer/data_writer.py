@@ -37,6 +37,7 @@ WRITE_CONF = {
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
     "spark.sql.variant.writeShredding.enabled": "false",
 }
 
@@ -48,6 +49,7 @@ def write_files(
     prefix: str,
     partition_columns: Sequence[str],
     compression: str,
+    max_records_per_file: int | None = None,
     checks: Sequence[Check] = (),
     token: ViolationToken | None = None,
 ) -> list[WrittenFile]:
@@ -56,9 +58,12 @@ def write_files(
     After an error, the written files are deleted, unless this process is killed.
 
     Args:
-        frame: the rows, with partition columns as strings.
+        frame: the rows as in the files, with partition columns as strings.
         reach: the table, which Spark reaches itself.
         prefix: a directory that no other job writes to. It must not start with `_` or `.`.
+        partition_columns: their names in the log.
+        compression: the codec.
+        max_records_per_file: the maximum number of rows of a file.
         checks, token: the arguments of `with_checks` for `frame`.
 
     Raises:
@@ -77,6 +82,8 @@ def write_files(
         .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
         .option("parquet.enable.summary-metadata", "false")
     )
+    if max_records_per_file is not None:
+        writer = writer.option("maxRecordsPerFile", max_records_per_file)
     if partition_columns:
         writer = writer.partitionBy(*directories)
     tag = f"deltaward-{prefix}"

@@ -13,17 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_core.actions import AddFile
+from delta_core.actions import AddCdcFile, AddFile
 from delta_core.data.file_writer import choose_compression
-from delta_core.data.row_files import write_data_files
+from delta_core.data.row_files import FileOptions, write_rows_to_files
+from delta_core.data.write_plan import WritePlan
 from delta_core.execution.limits import available_cpus
-from delta_core.scan.record_batches import read_file
+from delta_core.scan.record_batches import FileReader
 from delta_core.schema.arrow import to_arrow
 from delta_core.schema.types import StructField, StructType
 from delta_core.storage import LogStore, resolve_data_path
-from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction import num_records
 from spark_jobs.engine_io import TableReach
+from spark_jobs.writer.changed_rows import change_prefix
+from spark_jobs.writer.data_writer import discard_prefix, remove_empty_directories
 
 Positions = np.ndarray[Any, Any]
 """Row positions: ascending distinct integers."""
@@ -38,24 +40,49 @@ class StagedFiles:
     Attributes:
         reach: how Spark reaches the table.
         adds: the `add` actions that publish the files.
+        changes: the actions of change data files.
         rows: the number of rows in all files.
-        schema: the schema of the rows, including partition columns.
-        configuration: the table's properties.
+        plan: the write plan of the table after the commit.
+        high_water_marks: of the identity columns for which the rows have numbers.
     """
 
     reach: TableReach
     prefix: str
     adds: Sequence[AddFile]
     rows: int
-    schema: StructType
-    partition_columns: Sequence[str]
-    configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
+    plan: WritePlan
     compression: str = "snappy"
+    max_records_per_file: int | None = None
+    changes: Sequence[AddCdcFile] = ()
+    high_water_marks: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    @property
+    def schema(self) -> StructType:
+        """The schema of the rows, including partition columns."""
+        return self.plan.schema
+
+    @property
+    def partition_columns(self) -> Sequence[str]:
+        """The names of the partition columns in the schema."""
+        return self.plan.partition_columns
 
     @property
     def store(self) -> LogStore:
         """The table's store."""
         return self.reach.store
+
+    def discard(self) -> None:
+        """Delete all files of the job. A failed deletion is logged, and leaves them for a vacuum."""
+        for prefix in self._prefixes():
+            discard_prefix(self.store, prefix)
+
+    def remove_empty_directories(self) -> None:
+        """Remove the job's directories on a file system, if they are empty."""
+        for prefix in self._prefixes():
+            remove_empty_directories(self.store, prefix)
+
+    def _prefixes(self) -> list[str]:
+        return [self.prefix, *([change_prefix(self.prefix)] if self.changes else [])]
 
     def paths(self) -> list[str]:
         """The files' paths relative to the table, decoded."""
@@ -72,14 +99,14 @@ class StagedFiles:
             index: the index of the file.
             columns: the columns to read; None for all.
         """
-        return read_file(
-            self.store,
-            resolve_data_path(self.adds[index].path, root_uri=self.store.uri),
+        reader = FileReader(
             schema=self.schema,
             columns=[field.name for field in self._fields(columns)],
-            partition_values=self.adds[index].partition_values,
             partition_columns=self.partition_columns,
+            mapping=self.plan.mapping,
         )
+        path = resolve_data_path(self.adds[index].path, root_uri=self.store.uri)
+        return reader.read(self.store, path, self.adds[index].partition_values)
 
     def to_table(self, *, columns: Collection[str] | None = None) -> pa.Table:
         """All rows in memory, by position. `columns` None reads all columns."""
@@ -119,15 +146,15 @@ class StagedFiles:
     def _rewrite_without(self, index: int, local: Positions) -> list[AddFile]:
         """Write one file's other rows to new files below the prefix, and delete the file."""
         remaining = (batch.filter(pc.invert(mask)) for batch, mask in self._masked(index, local))
-        properties = TableProperties.of(self.configuration)
-        adds = write_data_files(
+        adds = write_rows_to_files(
             self.store,
             pa.RecordBatchReader.from_batches(to_arrow(self.schema), remaining),
-            schema=self.schema,
-            partition_columns=self.partition_columns,
-            properties=properties,
-            directory=self.prefix,
-            compression=choose_compression(self.compression, properties),
+            plan=self.plan,
+            options=FileOptions(
+                directory=self.prefix,
+                compression=choose_compression(self.compression, self.plan.properties),
+                max_rows_per_file=self.max_records_per_file,
+            ),
         )
         self.store.delete(resolve_data_path(self.adds[index].path, root_uri=self.store.uri))
         return adds

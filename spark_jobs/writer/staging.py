@@ -7,18 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from delta_core.dml.metadata_update import MetadataUpdate
+from delta_core.data.write_plan import WritePlan
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.progress import ProgressReporter
+from delta_core.jobs.params.engine_io import EngineIO
 from delta_core.storage.task_stores import share_with_tasks
 from delta_core.transaction import num_records
 from spark_jobs.engine_io import TableReach
 from spark_jobs.expressions.checks import Check
-from spark_jobs.expressions.columns import quoted, with_partition_strings
+from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import ViolationToken
 from spark_jobs.writer.arrow_writer import write_files_through_arrow
+from spark_jobs.writer.changed_rows import NO_EXTRA_COLUMNS, ExtraColumns
 from spark_jobs.writer.data_writer import discard_prefix, write_files
 from spark_jobs.writer.footers import describe_files
+from spark_jobs.writer.physical_rows import needs_tasks, physical_frame
 from spark_jobs.writer.staged_files import StagedFiles
 
 if TYPE_CHECKING:
@@ -31,50 +34,61 @@ FOOTER_READERS: Final = 8
 def stage_rows(
     frame: DataFrame | None,
     reach: TableReach,
-    change: MetadataUpdate,
+    plan: WritePlan,
     *,
     checks: Sequence[Check],
     token: ViolationToken,
     compression: str,
+    max_records_per_file: int | None = None,
+    extra: ExtraColumns = NO_EXTRA_COLUMNS,
     progress: ProgressReporter,
 ) -> StagedFiles:
     """Write the rows below a new prefix. After an error, the written files are deleted.
 
     Args:
-        frame: the rows, with the columns of the definition; None for no rows.
-        reach: how Spark reaches the table.
-        change: the table's definition after the commit.
+        frame: complete rows with the columns of the table; None for no rows.
+        reach: how Spark reaches the table. Files that Spark cannot write itself are written by tasks.
+        plan: the write plan of the table after the commit.
         checks, token: the arguments of `with_checks` for `frame`.
+        compression: the codec.
+        max_records_per_file: the maximum number of rows of a file.
+        extra: the columns of the rows besides those of the table. Change data is written by tasks.
+        progress: gets the number of files and rows.
 
     Raises:
         ConstraintViolationError: a row violates a check.
         JobFailedError: Spark failed.
     """
+    if reach.is_native and (extra.kind is not None or needs_tasks(plan)):
+        reach = replace(reach, engine_io=EngineIO.ARROW)
     staged = StagedFiles(
         reach=reach,
         # With one prefix, files of two jobs would overwrite each other, so each try has a new prefix.
         prefix=str(uuid.uuid4()),
         adds=(),
         rows=0,
-        schema=change.schema,
-        partition_columns=change.partition_columns,
-        configuration=change.configuration,
+        plan=plan,
         compression=compression,
+        max_records_per_file=max_records_per_file,
     )
     if frame is None:
         return staged
     progress.emit("data.writing", done=0, prefix=staged.prefix)
     if reach.is_native:
-        return _written_by_spark(frame, staged, checks=checks, token=token, progress=progress)
-    if change.partition_columns:
+        return _written_by_spark(
+            frame, staged, keep_row_ids=extra.hidden, checks=checks, token=token, progress=progress
+        )
+    if plan.partition_columns:
         # As Spark's own writer does: otherwise a task would open and close the files of many partitions.
-        frame = frame.sortWithinPartitions(*[quoted(name) for name in change.partition_columns])
-    adds = write_files_through_arrow(
+        frame = frame.sortWithinPartitions(*[quoted(name) for name in plan.partition_columns])
+    adds, changes = write_files_through_arrow(
         frame,
         reach,
-        plan=change.plan,
+        plan=plan,
         prefix=staged.prefix,
         compression=compression,
+        max_records_per_file=max_records_per_file,
+        extra=extra,
         checks=checks,
         token=token,
     )
@@ -82,40 +96,37 @@ def stage_rows(
     progress.emit("data.written", done=len(adds), total=len(adds), bytes=size)
     rows = sum(num_records(add) or 0 for add in adds)
     progress.emit("stats.collected", done=len(adds), total=len(adds), rows=rows)
-    return replace(staged, adds=adds, rows=rows)
+    return replace(staged, adds=adds, changes=changes, rows=rows)
 
 
 def _written_by_spark(
     frame: DataFrame,
     staged: StagedFiles,
     *,
+    keep_row_ids: bool,
     checks: Sequence[Check],
     token: ViolationToken,
     progress: ProgressReporter,
 ) -> StagedFiles:
     """Write the rows with Spark's own writer, and take the statistics from the footers."""
-    store = staged.store
-    if staged.partition_columns:
-        frame = with_partition_strings(frame, staged.schema, staged.partition_columns)
+    store, plan = staged.store, staged.plan
+    frame, partition_names = physical_frame(frame, plan, keep_row_ids=keep_row_ids)
     files = write_files(
         frame,
         reach=staged.reach,
         prefix=staged.prefix,
-        partition_columns=staged.partition_columns,
+        partition_columns=partition_names,
         compression=staged.compression,
+        max_records_per_file=staged.max_records_per_file,
         checks=checks,
         token=token,
     )
-    progress.emit("data.written", done=len(files), total=len(files), bytes=sum(f.size_bytes for f in files))
+    size = sum(file.size_bytes for file in files)
+    progress.emit("data.written", done=len(files), total=len(files), bytes=size)
     try:
         with share_with_tasks(store):
             adds, rows, empty = describe_files(
-                InlineExecutor(FOOTER_READERS),
-                files,
-                table_uri=store.uri,
-                schema=staged.schema,
-                partition_columns=staged.partition_columns,
-                configuration=dict(staged.configuration),
+                InlineExecutor(FOOTER_READERS), files, table_uri=store.uri, plan=plan
             )
         for path in empty:
             store.delete(path)

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from delta_core.actions import SetTransaction
+from delta_core.arguments import whole_number
 from delta_core.boundary import public
 from delta_core.clock import SYSTEM_CLOCK, Clock
+from delta_core.data.row_plan import RowPlan
+from delta_core.data.steps.identity import IdentityStep
+from delta_core.dml.attempts import Attempts
 from delta_core.dml.commit_files import CommitMode, commit_new_files, table_exists
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
-from delta_core.errors import CommitStateUnknownError, ConfigurationError, DeltaError, TableNotFoundError
-from delta_core.execution.progress import ProgressReporter
+from delta_core.dml.partition_overwrite import require_partitioned
+from delta_core.errors import (
+    CommitStateUnknownError,
+    ConfigurationError,
+    DeltaError,
+    MetadataChangedError,
+    TableNotFoundError,
+)
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
@@ -25,6 +35,8 @@ from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage import LogStore, open_store
 from delta_core.table_features.feature import WriterKind
+from delta_core.table_features.identity import differ_only_in_high_water_marks
+from delta_core.table_features.support import require_write_support
 from delta_core.transaction import NULL_OBSERVER, CommitProperties, Committed, TransactionObserver
 from spark_jobs.engine_io import TableReach, engine_io_of, table_reach
 from spark_jobs.expressions.checks import (
@@ -36,7 +48,7 @@ from spark_jobs.expressions.checks import (
     table_checks,
     with_checks,
 )
-from spark_jobs.expressions.columns import conform_columns
+from spark_jobs.expressions.new_rows import NewRows, given_checks
 from spark_jobs.failures import ViolationToken, as_delta_error
 from spark_jobs.schema import from_spark, require_fit
 from spark_jobs.writer.commit_gate import OPEN_GATE, CommitGate, RowCollector
@@ -67,6 +79,7 @@ class WriteRequest:
     schema: StructType | None = None
     constraints: tuple[tuple[str, str], ...] = ()
     compression: str = "snappy"
+    max_records_per_file: int | None = None
     job_id: str = ""
     kind: str = JOB_KIND
     show_rows: bool = True
@@ -91,6 +104,8 @@ def write(
     schema: StructType | None = None,
     constraints: Iterable[tuple[str, str]] = (),
     compression: str = "snappy",
+    partition_overwrite_mode: str = "static",
+    max_records_per_file: int | None = None,
     storage_options: Mapping[str, str] | None = None,
     engine_io: str = EngineIO.AUTO,
     job_id: str | None = None,
@@ -100,8 +115,9 @@ def write(
     """Write a DataFrame's rows to a table as one commit. Creates the table when it does not exist.
 
     An extra column, a column of another type, and another partitioning than the table's are refused before a
-    file is written. A missing column is null. Rows that violate a constraint fail the write while the files
-    are written; then the files are deleted.
+    file is written. A missing column has its default, its generated values or its identity values, or else is
+    null. Rows that violate a constraint fail the write while the files are written; then the files are
+    deleted.
 
     Args:
         df: the rows.
@@ -122,6 +138,9 @@ def write(
         constraints: (name, SQL predicate) pairs that every row must pass, in addition to the table's
             constraints; null passes.
         compression: the compression codec of the Parquet files.
+        partition_overwrite_mode: with mode `overwrite`, `dynamic` replaces the rows of exactly the partitions
+            that have new rows. No rows replace nothing. The table must be partitioned.
+        max_records_per_file: the maximum number of rows of a data file; None for no maximum.
         storage_options: options of the table's store. Secrets among them are used in this process only.
         engine_io: how Spark writes the files: `native`, `arrow`, or `auto`, which is native where Spark has
             a connector for the store. See docs/spark.md.
@@ -139,7 +158,7 @@ def write(
         JobFailedError: Spark failed.
     """
     request = WriteRequest(
-        mode=_mode(mode, replace_where),
+        mode=_mode(mode, replace_where, partition_overwrite_mode),
         definition=TableDefinition(
             partition_by=partition_by,
             configuration=configuration,
@@ -150,6 +169,9 @@ def write(
         schema=schema,
         constraints=tuple(constraints),
         compression=compression,
+        max_records_per_file=whole_number(
+            max_records_per_file, what="max_records_per_file", fix="Pass a number of rows such as 1000000."
+        ),
         job_id=job_id or str(uuid.uuid4()),
         engine_io=engine_io_of(engine_io),
         storage_options=storage_options,
@@ -190,30 +212,84 @@ def write_to(
     else:
         require_separate_directory(store)
     data_schema = _data_schema(df, request)
-    change = plan_metadata_update(
-        snapshot, data_schema=data_schema, definition=request.definition, now_ms=run.now_ms()
-    )
-    predicate = predicate_of(request, change.schema)
     reach = table_reach(
         df.sparkSession, store, engine_io=request.engine_io, storage_options=request.storage_options
     )
+    rows = NewRows(df, given=df.columns)
+    attempts = Attempts(run=run)
+    for _ in attempts:
+        change = plan_metadata_update(
+            snapshot, data_schema=data_schema, definition=request.definition, now_ms=run.now_ms()
+        )
+        _require_support(change)
+        if request.mode is CommitMode.REPLACE_PARTITIONS:
+            require_partitioned(change.partition_columns)
+        try:
+            committed, written = _write_once(
+                rows,
+                reach,
+                snapshot,
+                change,
+                request,
+                data_schema=data_schema,
+                verified_at_ms=verified_at_ms,
+                before_commit=before_commit,
+                gate=gate,
+                run=attempts.next_run() if change.plan.identity else run,
+            )
+        except MetadataChangedError as error:
+            # Another writer has taken the same identity values. The rows are kept, and get other values.
+            if snapshot is None or gate is not OPEN_GATE or not rows.are_kept:
+                raise
+            newer = snapshot.refresh()
+            if not differ_only_in_high_water_marks(snapshot.schema, newer.schema):
+                raise
+            if attempts.is_last:
+                raise attempts.given_up(error) from error
+            snapshot, verified_at_ms = newer, newer.verified_at_ms
+            if run.already_applied(snapshot) is not None:
+                return _result(request, version_from, snapshot.version, was_applied=True)
+            continue
+        if committed is None:
+            return _result(request, version_from, version_from, was_applied=True)
+        return _committed_result(
+            request, version_from, written, committed, run.clock.monotonic_seconds() - started
+        )
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _write_once(
+    rows: NewRows,
+    reach: TableReach,
+    snapshot: Snapshot | None,
+    change: MetadataUpdate,
+    request: WriteRequest,
+    *,
+    data_schema: StructType,
+    verified_at_ms: int,
+    before_commit: Callable[[], None] | None,
+    gate: CommitGate,
+    run: Run,
+) -> tuple[Committed | None, StagedFiles]:
+    """Stage the rows and commit them. The commit is None when another try has committed the rows."""
+    predicate = predicate_of(request, change.schema)
     gate.prepare(change.schema)
     rejected = gate.rejected
     try:
-        staged = _stage(df, reach, change, request, predicate, progress=run.progress, rejected=rejected)
+        staged = _stage(rows, reach, change, request, predicate, rejected=rejected, run=run)
         written = _audit(gate, staged)
     finally:
         if rejected is not None:
             rejected.release()
     if written is None:
-        discard_prefix(store, staged.prefix)
-        return _result(request, version_from, version_from, was_applied=True)
+        discard_prefix(reach.store, staged.prefix)
+        return None, staged
     try:
         if before_commit is not None:
             before_commit()
         gate.require_undisturbed()
     except BaseException:
-        discard_prefix(store, staged.prefix)
+        discard_prefix(reach.store, staged.prefix)
         gate.retract()
         raise
     run = run.with_commit(gate.with_outcome(run.commit))
@@ -221,7 +297,7 @@ def write_to(
     try:
         committed = commit_new_files(
             snapshot,
-            store,
+            reach.store,
             mode=request.mode,
             adds=written.adds,
             schema=data_schema,
@@ -230,6 +306,7 @@ def write_to(
             reads_table=request.reads_table,
             writer_kind=WriterKind.SPARK_ROWS,
             verified_at_ms=verified_at_ms,
+            change=change.with_high_water_marks_of(written.high_water_marks),
             run=run,
         )
     except CommitStateUnknownError:
@@ -239,10 +316,19 @@ def write_to(
         raise
     finally:
         # The commit deletes the written files if and only if no version can refer to them.
-        remove_empty_directories(store, written.prefix)
+        remove_empty_directories(reach.store, written.prefix)
     run.progress.emit("commit.after", version=committed.version)
-    return _committed_result(
-        request, version_from, written, committed, run.clock.monotonic_seconds() - started
+    return committed, written
+
+
+def _require_support(change: MetadataUpdate) -> None:
+    """Refuse before anything is written a definition that Spark's rows cannot be written for."""
+    require_write_support(
+        change.protocol,
+        change.metadata,
+        writer_kind=WriterKind.SPARK_ROWS,
+        has_deletion_vectors=False,
+        has_v2_checkpoint=False,
     )
 
 
@@ -266,7 +352,7 @@ def write_checks(change: MetadataUpdate, request: WriteRequest, predicate: Expre
         *table_checks(change.schema, change.configuration),
         *(not_null_checks(request.schema) if request.schema is not None else ()),
         *named_checks(request.constraints, change.schema),
-        *partition_name_checks(change.schema, change.partition_columns),
+        *partition_name_checks(change.schema, change.partition_columns, change.plan.mapping),
     ]
     if predicate is not None:
         checks.append(
@@ -276,19 +362,21 @@ def write_checks(change: MetadataUpdate, request: WriteRequest, predicate: Expre
 
 
 def _stage(
-    df: DataFrame,
+    rows: NewRows,
     reach: TableReach,
     change: MetadataUpdate,
     request: WriteRequest,
     predicate: Expression | None,
     *,
-    progress: ProgressReporter,
     rejected: RowCollector | None,
+    run: Run,
 ) -> StagedFiles:
-    checks = write_checks(change, request, predicate)
+    plan = RowPlan.of(change.plan, given=rows.given, now_us=run.now_ms() * 1000)
+    checks = [*given_checks(plan), *write_checks(change, request, predicate)]
     token = ViolationToken()
+    step = IdentityStep(change.plan)
     try:
-        frame = conform_columns(df, change.schema)
+        frame = rows.complete(plan, step)
         if rejected is None:
             frame = with_checks(frame, checks, token, show_rows=request.show_rows)
         else:
@@ -298,15 +386,16 @@ def _stage(
     staged = stage_rows(
         frame,
         reach,
-        change,
+        change.plan,
         checks=checks,
         token=token,
         compression=request.compression,
-        progress=progress,
+        max_records_per_file=request.max_records_per_file,
+        progress=run.progress,
     )
     if rejected is not None:
         rejected.staged(staged.rows)
-    return staged
+    return replace(staged, high_water_marks=step.high_water_marks)
 
 
 def _data_schema(df: DataFrame, request: WriteRequest) -> StructType:
@@ -335,11 +424,23 @@ def _snapshot(store: LogStore, clock: Clock) -> Snapshot | None:
         return None
 
 
-def _mode(mode: str, replace_where: str | None) -> CommitMode:
+def _mode(mode: str, replace_where: str | None, partition_overwrite_mode: str) -> CommitMode:
     if mode not in ("append", "overwrite", "error"):
         raise ConfigurationError(
             f"The mode {mode!r} does not exist.", fix="Choose 'append', 'overwrite' or 'error'."
         )
+    if partition_overwrite_mode not in ("static", "dynamic"):
+        raise ConfigurationError(
+            f"The partition_overwrite_mode {partition_overwrite_mode!r} does not exist.",
+            fix="Choose 'static' or 'dynamic'.",
+        )
+    if partition_overwrite_mode == "dynamic":
+        if mode != "overwrite" or replace_where is not None:
+            raise ConfigurationError(
+                "partition_overwrite_mode='dynamic' needs mode='overwrite' without replace_where.",
+                fix="Use mode='overwrite' alone, or leave out partition_overwrite_mode.",
+            )
+        return CommitMode.REPLACE_PARTITIONS
     if replace_where is None:
         return CommitMode.CREATE if mode == "error" else CommitMode(mode)
     if mode != "overwrite":

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from delta_core.data.row_files import write_data_files
+from delta_core.data.write_plan import WritePlan
 from delta_core.jobs.params.engine_io import EngineIO
 from delta_core.schema.arrow import from_arrow, to_arrow
 from delta_core.storage.open import open_store
@@ -57,6 +58,5 @@ def stage(
         prefix="prefix",
         adds=adds,
         rows=table.num_rows,
-        schema=schema,
-        partition_columns=partition_by,
+        plan=WritePlan.plain(schema, partition_columns=partition_by),
     )

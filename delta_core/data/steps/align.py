@@ -6,7 +6,7 @@ variants, since no later step reads them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -43,7 +43,7 @@ class AlignStep:
         """Convert rows with the caller's columns to rows with the table's columns."""
         given = {name.casefold() for name in batch.columns.schema.names}
         absent = frozenset(name for name in self._plan.schema.names if name.casefold() not in given)
-        self._refuse_identity_values(absent)
+        refuse_identity_values(self._plan, absent)
         # Null for now: a later step fills the column, and nulls are counted only after it.
         filled = absent & self._plan.filled_columns
         aligned = conform(
@@ -55,14 +55,24 @@ class AlignStep:
             _check_variants(self._plan.schema, aligned)
         return replace(batch, columns=aligned, absent=absent)
 
-    def _refuse_identity_values(self, absent: frozenset[str]) -> None:
-        for item in self._plan.identity:
-            if item.name not in absent and not item.allow_explicit_insert:
-                raise SchemaMismatchError(
-                    f"Values for the identity column {item.name} are not allowed.",
-                    cause="The table always generates them (delta.identity.allowExplicitInsert is false).",
-                    fix="Remove the column from the data.",
-                )
+
+def refuse_identity_values(plan: WritePlan, absent: Collection[str]) -> None:
+    """Refuse values for identity columns that accept none.
+
+    Args:
+        plan: the write plan of the table.
+        absent: the table's columns that the caller's rows do not have.
+
+    Raises:
+        SchemaMismatchError: such a column has values.
+    """
+    for item in plan.identity:
+        if item.name not in absent and not item.allow_explicit_insert:
+            raise SchemaMismatchError(
+                f"Values for the identity column {item.name} are not allowed.",
+                cause="The table always generates them (delta.identity.allowExplicitInsert is false).",
+                fix="Remove the column from the data.",
+            )
 
 
 def _nullable(schema: StructType, names: frozenset[str]) -> StructType:

@@ -20,6 +20,7 @@ from delta_core.schema.conversion import convert_chunked
 from delta_core.schema.evolution import require_writable_void
 from delta_core.schema.file_schema import file_fields, file_schema
 from delta_core.schema.nullability import has_required_fields, without_hidden_nulls
+from delta_core.schema.types import StructField
 from delta_core.table_features.stats_leaves import SkippingProperties, StatsLeaf, all_leaves, stats_leaves
 
 
@@ -70,6 +71,17 @@ class PhysicalStep:
             and not self.keeps_row_ids
             and not any(has_required_fields(field.type) for field in self.file_schema)
         )
+
+    @property
+    def logical_fields(self) -> Sequence[StructField]:
+        """The table's fields in the files, in the order of the first fields of `file_schema`."""
+        return self._fields
+
+    @property
+    def hidden_columns(self) -> Sequence[str]:
+        """The names of the hidden columns, which follow the table's columns in `file_schema`."""
+        names: list[str] = self.file_schema.names
+        return names[len(self._fields) :]
 
     @property
     def columns_needed(self) -> frozenset[str]:

@@ -54,16 +54,11 @@ def test_legacy_tables_are_writable_while_nothing_is_switched_on(version: int) -
         ({"schema_string": _schema(**{"delta.identity.start": 1})}, "identityColumns"),
     ],
 )
-def test_active_legacy_features_are_refused(changes: dict[str, Any], name: str) -> None:
-    with pytest.raises(
-        UnsupportedTableFeatureError, match=f"Cannot add rows: unsupported table feature {name}"
-    ):
-        require_write_support(
-            protocol(min_reader_version=2, min_writer_version=6),
-            metadata(**changes),
-            operation="add rows",
-            writer_kind=WriterKind.SPARK_ROWS,
-        )
+def test_active_legacy_features_are_written_by_every_kind(changes: dict[str, Any], name: str) -> None:
+    assert FEATURES[name].writable_by == ALL_WRITER_KINDS
+    legacy = protocol(min_reader_version=2, min_writer_version=6)
+    for kind in WriterKind:
+        assert require_write_support(legacy, metadata(**changes), writer_kind=kind) is None
 
 
 def test_constraints_are_writable() -> None:
@@ -90,10 +85,11 @@ def test_features_that_bind_every_writer(name: str) -> None:
 
 
 def test_readable_but_not_writable() -> None:
-    tracked = _features("rowTracking", "inCommitTimestamp")
-    require_read_support(tracked, metadata())
-    with pytest.raises(UnsupportedTableFeatureError, match="rowTracking"):
-        require_write_support(tracked, metadata(), writer_kind=WriterKind.MERGE)
+    stamped = _features("rowTracking", "inCommitTimestamp-preview")
+    used = metadata(configuration={"delta.enableInCommitTimestamps-preview": "true"})
+    require_read_support(stamped, used)
+    with pytest.raises(UnsupportedTableFeatureError, match="feature inCommitTimestamp-preview"):
+        require_write_support(stamped, used, writer_kind=WriterKind.MERGE)
 
 
 def test_reader_features_by_what_the_table_holds() -> None:
@@ -124,14 +120,12 @@ def test_a_scan_reads_what_plain_files_do_not_tell() -> None:
         require_read_support(_features("variantShredding"), shredded)
 
 
-def test_switched_on_deletion_vectors_bind_writers_before_there_is_one() -> None:
+def test_switched_on_deletion_vectors_are_written_before_there_is_one() -> None:
     enabled = metadata(configuration={"delta.enableDeletionVectors": "true"})
     listed = _features("deletionVectors")
     require_read_support(listed, enabled, has_deletion_vectors=False)
-    with pytest.raises(UnsupportedTableFeatureError, match="deletionVectors"):
-        require_write_support(
-            listed, enabled, has_deletion_vectors=False, has_v2_checkpoint=False, writer_kind=WriterKind.MERGE
-        )
+    for kind in WriterKind:
+        assert require_write_support(listed, enabled, has_deletion_vectors=False, writer_kind=kind) is None
 
 
 def test_unknown_features_and_versions() -> None:
