@@ -27,6 +27,7 @@ from delta_core.run import DEFAULT_RUN, Run
 from delta_core.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import WriterKind
+from delta_core.table_features.support import require_write_support
 from delta_core.transaction import num_records
 from spark_jobs.dml.clauses import MergeClauses, merge_parameters, sql_text
 from spark_jobs.dml.commit import RowChange, commit_change, count_rows, total_bytes
@@ -264,6 +265,9 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
         data_schema=evolved,
         definition=TableDefinition(merge_schema=request.merge_schema),
         now_ms=clock.now_ms(),
+    )
+    require_write_support(
+        change.protocol, change.metadata, writer_kind=WriterKind.MERGE, operation="merge into the table"
     )
     values = assignments(
         clauses,

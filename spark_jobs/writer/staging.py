@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from delta_core.data.write_plan import WritePlan
+from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.execution.progress import ProgressReporter
 from delta_core.jobs.params.engine_io import EngineIO
@@ -17,10 +18,11 @@ from spark_jobs.engine_io import TableReach
 from spark_jobs.expressions.checks import Check
 from spark_jobs.expressions.columns import quoted
 from spark_jobs.failures import ViolationToken
+from spark_jobs.spark_executor import SparkExecutor
 from spark_jobs.writer.arrow_writer import write_files_through_arrow
 from spark_jobs.writer.changed_rows import NO_EXTRA_COLUMNS, ExtraColumns
 from spark_jobs.writer.data_writer import discard_prefix, write_files
-from spark_jobs.writer.footers import describe_files
+from spark_jobs.writer.footers import describe_files, reads_rows
 from spark_jobs.writer.physical_rows import needs_tasks, physical_frame
 from spark_jobs.writer.staged_files import StagedFiles
 
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 
 FOOTER_READERS: Final = 8
 """The number of threads that read footers. Each read is one small request, mostly waiting."""
+
+MOST_INLINE_BYTES: Final = 64 << 20
+"""The driver reads rows for statistics of files up to this size in all; tasks read those of larger ones."""
 
 
 def stage_rows(
@@ -123,11 +128,12 @@ def _written_by_spark(
     )
     size = sum(file.size_bytes for file in files)
     progress.emit("data.written", done=len(files), total=len(files), bytes=size)
+    executor: Executor = InlineExecutor(FOOTER_READERS)
+    if reads_rows(plan) and size > MOST_INLINE_BYTES:
+        executor = SparkExecutor(frame.sparkSession, storage_options=staged.reach.executor_options)
     try:
         with share_with_tasks(store):
-            adds, rows, empty = describe_files(
-                InlineExecutor(FOOTER_READERS), files, table_uri=store.uri, plan=plan
-            )
+            adds, rows, empty = describe_files(executor, files, table_uri=store.uri, plan=plan)
         for path in empty:
             store.delete(path)
         # Spark's tasks do not sync their files to disk. After a power cut, the commit must not refer to lost

@@ -95,6 +95,7 @@ def write(
     *,
     mode: str,
     partition_by: Sequence[str] | None = None,
+    cluster_by: Sequence[str | Sequence[str]] | None = None,
     replace_where: str | None = None,
     merge_schema: bool = False,
     overwrite_schema: bool = False,
@@ -125,6 +126,8 @@ def write(
         mode: `append`, `overwrite`, or `error` (the table must not exist).
         partition_by: the partition columns of a new table, or with `overwrite_schema`. Otherwise they must be
             those of the table.
+        cluster_by: up to four clustering columns of a new table, each given by a name or path. For an
+            existing table they must match.
         replace_where: with `overwrite`: replace the rows for which this predicate is true. Every row of `df`
             must satisfy it.
         merge_schema: add columns that the table does not have.
@@ -161,6 +164,7 @@ def write(
         mode=_mode(mode, replace_where, partition_overwrite_mode),
         definition=TableDefinition(
             partition_by=partition_by,
+            cluster_by=cluster_by,
             configuration=configuration,
             merge_schema=merge_schema,
             overwrite_schema=overwrite_schema,
@@ -169,9 +173,7 @@ def write(
         schema=schema,
         constraints=tuple(constraints),
         compression=compression,
-        max_records_per_file=whole_number(
-            max_records_per_file, what="max_records_per_file", fix="Pass a number of rows such as 1000000."
-        ),
+        max_records_per_file=_most_records(max_records_per_file),
         job_id=job_id or str(uuid.uuid4()),
         engine_io=engine_io_of(engine_io),
         storage_options=storage_options,
@@ -448,6 +450,14 @@ def _mode(mode: str, replace_where: str | None, partition_overwrite_mode: str) -
             f"replace_where cannot be combined with mode {mode!r}.", fix="Use mode='overwrite'."
         )
     return CommitMode.REPLACE_WHERE
+
+
+def _most_records(value: int | None) -> int | None:
+    fix = "Pass a number of rows such as 1000000."
+    number = whole_number(value, what="max_records_per_file", fix=fix)
+    if number is not None and number <= 0:
+        raise ConfigurationError(f"A data file cannot have at most {number} rows.", fix=fix)
+    return number
 
 
 def _transaction(txn: tuple[str, int] | SetTransaction | None, clock: Clock) -> SetTransaction | None:
