@@ -1,4 +1,4 @@
-"""What an engine computes and checks for the rows of one statement, as values that it renders its own way.
+"""The values that an engine computes and checks for the rows of one statement.
 
 The Arrow engine applies the same values in `row_pipeline`. An engine such as Spark renders the expressions,
 so that defaults, generated columns and identity columns are decided here, once.

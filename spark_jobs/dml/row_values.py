@@ -35,7 +35,7 @@ GIVEN: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowValues:
-    """What the rows of one merge get besides the assignments of the clauses.
+    """The values that the rows of one merge get besides the assignments of the clauses.
 
     Attributes:
         plan: the write plan of the table after the merge.
@@ -44,7 +44,7 @@ class RowValues:
         constants: the defaults of columns that an insert clause does not assign.
         identity: generates the identity values of inserted rows.
         numbered: the identity columns that an insert clause does not assign.
-        records_changes: whether the rows tell how they changed, and updated rows have their old values.
+        records_changes: whether rows have their kind of change, and updated rows their old values.
     """
 
     plan: WritePlan

@@ -1,4 +1,4 @@
-"""Rows that tell how they changed, for a write that also writes change data files."""
+"""Rows with their kind of change, for a write that also writes change data files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
 
 
 class RowKind(IntEnum):
-    """What a statement did with a row. A deleted row has its old values."""
+    """The kind of change of a row. A deleted row has its old values."""
 
     COPIED = 0
     UPDATED = 1

@@ -241,7 +241,9 @@ def write_to(
             )
         except MetadataChangedError as error:
             # Another writer has taken the same identity values. The rows are kept, and get other values.
-            if snapshot is None or gate is not OPEN_GATE or not rows.are_kept:
+            # Rows that depend on the table's rows must be computed again.
+            depends = request.reads_table or gate is not OPEN_GATE
+            if snapshot is None or depends or not rows.are_kept:
                 raise
             newer = snapshot.refresh()
             if not differ_only_in_high_water_marks(snapshot.schema, newer.schema):
@@ -273,7 +275,7 @@ def _write_once(
     gate: CommitGate,
     run: Run,
 ) -> tuple[Committed | None, StagedFiles]:
-    """Stage the rows and commit them. The commit is None when another try has committed the rows."""
+    """Stage the rows and commit them. There is no commit when another try has committed the rows."""
     predicate = predicate_of(request, change.schema)
     gate.prepare(change.schema)
     rejected = gate.rejected

@@ -95,6 +95,24 @@ def test_a_merge_fills_computes_and_checks(spark: SparkSession, filled: Path) ->
     assert found[9]["number"] < min(numbers.values())
 
 
+def test_a_merge_that_fails_leaves_no_change_data(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array(range(8), pa.int64())})
+    write_deltalake(tmp_path, rows, configuration={"delta.enableChangeDataFeed": "true"})
+    DeltaTable(tmp_path).alter.add_constraint({"small": "id < 10"})
+    before = files_below(tmp_path)
+    source = spark.range(4, 12, 1, 2).alias("s")
+    table = spark_jobs.DeltaTable.forPath(spark, str(tmp_path)).alias("t")
+    merge = table.merge(source, "t.id = s.id").whenMatchedDelete("s.id = 5")
+    merge = merge.whenMatchedUpdate(set={"id": "s.id - 4"}).whenNotMatchedInsert(values={"id": "s.id"})
+    with pytest.raises(ConstraintViolationError, match="small"):
+        merge.execute()
+    assert files_below(tmp_path) == before
+    DeltaTable(tmp_path).alter.drop_constraint("small")
+    merge.execute()
+    kinds = DeltaTable(tmp_path).load_cdf(3, 3).read_all().column("_change_type").to_pylist()
+    assert sorted(kinds) == ["delete", *["insert"] * 4, *["update_postimage"] * 3, *["update_preimage"] * 3]
+
+
 def test_concurrent_writers_never_give_a_number_twice(spark: SparkSession, filled: Path) -> None:
     frames = [spark.range(start, start + 20, 1, 2) for start in range(0, 80, 20)]
 

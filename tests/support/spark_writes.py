@@ -127,7 +127,7 @@ class SparkWrites(WrittenTable):
     def run(self, operation: str, draw: Draw) -> None:
         """One operation of Spark, and the checks after it."""
         self.clock.advance(STEP_SECONDS)
-        if "vectors" in {way.name for way in self.ways}:
+        if "vectors" in {way.name for way in self.ways} and not self.state.append_only:
             condition = keys_from(0, min(self.state.rows))
             self.table.update_incremental()
             self.table.delete(condition.text)
@@ -144,6 +144,12 @@ class SparkWrites(WrittenTable):
         expected = canonical_model(self.state.visible())
         frame = spark_jobs.read(self.spark, str(self.path), engine_io=self.io, clock=self.clock)
         _same(canonical_rows(arrow(frame)), expected, "by Spark")
+        if "delta" in self.spark.conf.get("spark.sql.extensions", ""):
+            _same(
+                canonical_rows(arrow(self.spark.read.format("delta").load(str(self.path)))),
+                expected,
+                "by delta-spark",
+            )
         theirs = deltalake_rows(self.path)
         if theirs is not None:
             _same(theirs, expected, "by deltalake")
