@@ -34,6 +34,7 @@ from delta_core.errors import ConcurrentTransactionError, QualitySuiteError, Sch
 from delta_core.expressions.ast import Column, Comparison, ComparisonOperator, Literal
 from delta_core.expressions.render import to_spark_sql
 from delta_core.schema.arrow import to_arrow
+from delta_core.schema.conversion import convert_chunked
 from delta_core.schema.types import (
     STRING,
     TIMESTAMP,
@@ -226,7 +227,7 @@ class Quarantine:
             if field.name in values:
                 columns.append(pa.array(values[field.name], field.type))
             elif field.name in bad.rows.column_names:
-                columns.append(bad.rows.column(field.name).cast(field.type))
+                columns.append(convert_chunked(bad.rows.column(field.name), field.type))
             else:
                 columns.append(pa.nulls(count, field.type))
         return pa.Table.from_arrays(columns, schema=schema)

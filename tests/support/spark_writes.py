@@ -95,12 +95,12 @@ def cases() -> list[Case]:
 def frame_of(spark: SparkSession, columns: Sequence[Column], rows: Sequence[Row]) -> DataFrame:
     """Rows as a DataFrame, with variants as Spark's."""
     table = arrow_table(list(columns), list(rows))
+    schema = StructType(tuple(replace(column.to_field(), metadata={}, nullable=True) for column in columns))
+    if not rows:
+        return spark.createDataFrame([], to_spark(schema))
     if not any(column.kind in ("variant", "timestamp_ntz") for column in columns):
         return spark.createDataFrame(table)
-    schema = StructType(tuple(replace(column.to_field(), metadata={}, nullable=True) for column in columns))
     sink = pa.BufferOutputStream()
-    if not table.num_rows:
-        return spark.createDataFrame([], to_spark(schema))
     batch = with_spark_variants(table.combine_chunks().to_batches()[0], table.schema)
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
