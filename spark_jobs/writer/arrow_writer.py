@@ -37,6 +37,9 @@ from spark_jobs.writer.data_writer import discard_prefix
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_EMPTY_LISTINGS: Final = 10
+"""Spark ends the Python process of a killed task after two seconds (`spark.python.task.killTimeout`)."""
+
 _RESULT_SCHEMA: Final = "ok boolean, payload string"
 
 
@@ -98,9 +101,8 @@ def write_files_through_arrow(
         # Running tasks would continue to write below the prefix, which is emptied next.
         with contextlib.suppress(Exception):
             spark.interruptTag(tag)
-        discard_prefix(reach.store, prefix, tasks_may_run=True)
-        if extra.kind is not None:
-            discard_prefix(reach.store, change_prefix(prefix), tasks_may_run=True)
+        prefixes = [prefix, *([] if extra.kind is None else [change_prefix(prefix)])]
+        discard_prefix(reach.store, *prefixes, tasks_may_run=True, empty_listings=_EMPTY_LISTINGS)
         if not isinstance(error, Exception):
             raise
         mark = token.find(error) if token is not None else None

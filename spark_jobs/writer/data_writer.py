@@ -111,26 +111,32 @@ def write_files(
 
 
 def discard_prefix(
-    store: LogStore, prefix: str, *, tasks_may_run: bool = False, clock: Clock = SYSTEM_CLOCK
+    store: LogStore,
+    prefix: str,
+    *more: str,
+    tasks_may_run: bool = False,
+    empty_listings: int = _EMPTY_LISTINGS,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> None:
-    """Delete all files below the prefix. A failed deletion is logged, and the files are left for a vacuum.
+    """Delete all files below the prefixes. A failed deletion is logged, and the files are left for a vacuum.
 
     Spark reports a failed or cancelled job while some tasks still run. Such a task creates its directory
-    again when it opens a file. With `tasks_may_run` the prefix is listed again until it stays empty, for a
-    few seconds at most.
+    again when it opens a file. With `tasks_may_run` the prefixes are listed again until `empty_listings`
+    listings in a row, four a second, have found nothing, for a few seconds at most.
     """
-    empty_listings = 0 if tasks_may_run else _EMPTY_LISTINGS
+    prefixes = (prefix, *more)
+    empty = 0 if tasks_may_run else empty_listings
     for _ in range(_MAX_LISTINGS):
         try:
-            found = list(store.walk(prefix))
+            found = [info for one in prefixes for info in store.walk(one)]
             for info in found:
                 store.delete(info.path)
         except DeltaError as error:
             _log.warning("Written files could not be deleted.", extra={"prefix": prefix, "error": str(error)})
             return
-        existed = remove_empty_directories(store, prefix)
-        empty_listings = 0 if tasks_may_run and (found or existed) else empty_listings + 1
-        if empty_listings >= _EMPTY_LISTINGS:
+        existed = [remove_empty_directories(store, one) for one in prefixes]
+        empty = 0 if tasks_may_run and (found or any(existed)) else empty + 1
+        if empty >= empty_listings:
             return
         clock.sleep(_SECONDS_BETWEEN_LISTINGS)
 

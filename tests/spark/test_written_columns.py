@@ -106,7 +106,8 @@ def test_a_merge_that_fails_leaves_no_change_data(spark: SparkSession, tmp_path:
     merge = merge.whenMatchedUpdate(set={"id": "s.id - 4"}).whenNotMatchedInsert(values={"id": "s.id"})
     with pytest.raises(ConstraintViolationError, match="small"):
         merge.execute()
-    assert files_below(tmp_path) == before
+    # The empty directory stays, since another writer may be about to use it.
+    assert files_below(tmp_path) - {"_change_data"} == before
     DeltaTable(tmp_path).alter.drop_constraint("small")
     merge.execute()
     kinds = DeltaTable(tmp_path).load_cdf(3, 3).read_all().column("_change_type").to_pylist()
