@@ -36,6 +36,7 @@ from delta_core.deltalake.alterer import TableAlterer as TheirAlterer
 from delta_core.deltalake.features import TableFeatures
 from delta_core.deltalake.optimizer import TableOptimizer as TheirOptimizer
 from delta_core.deltalake.schema import Field
+from delta_core.log.listing import list_log
 from delta_core.table import TableAlterer, TableOptimizer
 from delta_core.table.conversions import TableConversions
 from delta_core.table_features.feature import WriterKind
@@ -307,6 +308,8 @@ def _right(name: str, parameters: list[inspect.Parameter], place: Path) -> dict[
             value = DeltaTable(place / "t")
         elif one.name == "store":
             value = _snapshot(place).store
+        elif one.name == "listing":
+            value = list_log(_snapshot(place).store)
         assert value is not None, f"say in hostile_calls.py what is right for {one.name} of {name}"
         found[one.name] = value
     return found
