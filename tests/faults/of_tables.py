@@ -87,7 +87,7 @@ FAULTS = [
         guarantee="a table that a write could damage is refused",
         target=f"{_SUPPORT}:_may_write",
         mutate=returns(True),
-        killer=f"{_SUPPORT_TESTS}::test_active_legacy_features_are_refused",
+        killer=f"{_SUPPORT_TESTS}::test_readable_but_not_writable",
     ),
     Fault(
         name="vacuum takes live files",
