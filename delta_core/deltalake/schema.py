@@ -508,30 +508,6 @@ def signed_type(data_type: pa.DataType) -> pa.DataType:
     return _mapped(data_type, lambda leaf: _SIGNED.get(leaf, leaf))
 
 
-def stored_schema(schema: pa.Schema, existing: pa.Schema | None = None) -> pa.Schema:
-    """The schema in which `deltalake` writes data of a schema.
-
-    Unsigned integers become signed ones of the same width, timestamps have microseconds and UTC or no zone,
-    and binary values and lists have no fixed size. A column of nulls takes the type of the table's column.
-    """
-    fields = []
-    for field in schema:
-        data_type = field.type
-        known = -1 if existing is None else existing.get_field_index(field.name)
-        if existing is not None and pa.types.is_null(data_type) and known >= 0:
-            data_type = existing.field(known).type
-        fields.append(field.with_type(_mapped(data_type, _stored_leaf)))
-    return pa.schema(fields)
-
-
-def _stored_leaf(leaf: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(leaf):
-        return pa.timestamp("us", None if leaf.tz is None else "UTC")
-    if pa.types.is_fixed_size_binary(leaf):
-        return pa.binary()
-    return _SIGNED.get(leaf, leaf)
-
-
 def _mapped(data_type: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
     """The type with each type that contains no other replaced. A list has no fixed size then."""
     kinds = pa.types
