@@ -61,16 +61,15 @@ def test_the_examples_run(run_dags: Runner, tmp_path: Path) -> None:
     rollback = 'flights_rollback={"version": 0, "dry_run": false}'
     approved = 'flights_restore={"version": 0}@ann'
     # test_operator_pages.py runs the others.
-    runs = ["flights_upkeep", "flights_consumer", rollback, *([approved] if SOAKING else [])]
+    runs = ["flights_upkeep", "flights_consumer", rollback, approved]
     seen = run_dags(*runs)
 
     assert {name: seen[name]["state"] for name in runs} == dict.fromkeys(runs, "success")
     assert seen["flights_upkeep"]["xcoms"]["compact[-1]"]["commits"] == [3]
     assert seen["flights_upkeep"]["xcoms"]["vacuum_plan[-1]"]["commits"] == []
     assert seen[rollback]["xcoms"]["restore[-1]"]["commits"] == [4]
-    if SOAKING:  # test_operator_pages.py has DAGs that ask
-        plan = seen[approved]["xcoms"]["plan[-1]"]
-        assert "Nothing would change" in plan["markdown"]
+    plan = seen[approved]["xcoms"]["plan[-1]"]
+    assert "Nothing would change" in plan["markdown"]
     assert seen["spark_loaded"] is False
     assert PeerTable(str(flights)).to_pyarrow_table().column("month").to_pylist() == [1] * 4
 

@@ -58,7 +58,6 @@ def server_with_credentials(
         yield running
 
 
-@pytest.mark.soak  # a remote table takes the same way
 @pytest.mark.parametrize("way", drawn(WAYS, usual=1))
 def test_a_local_table_is_loaded_and_merged(
     server: ConnectServer, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
 WORKER = Path(__file__).parent / "rollback_worker.py"
 ORDER = ("dry_run", "apply", "approve", "restore", "verify", "outcome")
-# The demonstration asks for a rollback that is rejected, and for two that are not.
-OF_SOAKS = ("rejected", "plan only", "nothing to do", "waived", "approved", "approved at once")
+# The demonstration, which `programs` runs, asks for a rollback that is rejected, and for two that are not.
+OF_SOAKS = ("rejected", "plan only", "nothing to do", "waived", "approved at once")
 ALL_CASES: dict[str, dict[str, Any]] = {
     "rejected": {"option": "Reject", "user": "ann"},
     "unanswered": {"option": "nobody", "conf": {"response_hours": 3}},
@@ -92,7 +92,6 @@ def states(run: dict[str, Any]) -> list[str]:
     return [run["tasks"][name] for name in ORDER]
 
 
-@pytest.mark.soak  # the demonstration has two
 def test_an_approved_rollback_is_carried_out_in_the_approvers_name(seen: dict[str, Any]) -> None:
     run = seen["approved"]
     assert (run["state"], states(run)) == ("success", ["success"] * 6)
@@ -112,12 +111,12 @@ def test_an_answer_before_the_task_has_ended_counts_once(seen: dict[str, Any]) -
 
 
 def test_the_question_holds_the_exact_difference(seen: dict[str, Any]) -> None:
-    (question,) = seen["moved"]["asked"]
-    assert question["subject"] == f"Restore {seen['moved']['table']} to version 0?"
+    (question,) = seen["approved"]["asked"]
+    assert question["subject"] == f"Restore {seen['approved']['table']} to version 0?"
     assert "**exactly 3 rows lost**" in question["body"]
     assert '{"id": 3}' in question["body"]
     assert (question["defaults"], question["status"], question["hours"]) == (["Reject"], 200, 24)
-    assert seen["moved"]["plan"]["markdown"] == question["body"]
+    assert seen["approved"]["plan"]["markdown"] == question["body"]
 
 
 @pytest.mark.soak

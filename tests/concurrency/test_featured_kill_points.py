@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.slow]
 
 Record = Callable[[str, object], None]
 AT_LEAST = 800
-DRAWN = 8
-PAIRS_DRAWN, CHANGES_DRAWN = 3, 4
+DRAWN = 12
+PAIRS_DRAWN, CHANGES_DRAWN = 4, 5
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,6 @@ def test_a_late_delivery_does_nothing_even_after_a_lost_race(backfill: Backfill)
     assert len(backfill.history()) == 4
 
 
-@pytest.mark.soak  # tests/concurrency/test_conflict_matrix.py
 def test_another_month_is_no_conflict(backfill: Backfill) -> None:
     """The race that a parallel backfill runs all the time: each has its own partition."""
     backfill.load(Delivery("2012-01"))

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("page", "table", "rows"),
     [
-        pytest.param(
-            "cdc",
-            "orders",
-            [(1, "shipped", False), (2, "new", True), (3, "new", False)],
-            marks=pytest.mark.soak,  # test_cdc_jobs.py runs these merges
-        ),
+        ("cdc", "orders", [(1, "shipped", False), (2, "new", True), (3, "new", False)]),
         ("gdpr_delete", "people", [(1, "a@x"), (3, "c@x"), (4, "d@x")]),
     ],
 )

@@ -238,7 +238,6 @@ def test_a_source_that_answers_differently_each_time_is_read_once(spark: SparkSe
     assert metrics["numSourceRows"] == metrics["numTargetRowsInserted"] + metrics["numTargetRowsUpdated"]
 
 
-@pytest.mark.soak  # test_reading_features.py reads such files
 @pytest.mark.slow
 def test_files_that_spark_passes_over_take_part(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
@@ -316,7 +315,6 @@ def test_the_table_class_has_delta_sparks_names(spark: SparkSession, table: Path
     assert spark_jobs.DeltaTable.isDeltaTable(spark, str(table))
 
 
-@pytest.mark.soak  # test_partitions.py merges into such partitions
 @pytest.mark.slow
 def test_files_of_one_name_in_partitions_that_java_escapes(spark: SparkSession, tmp_path: Path) -> None:
     """One task writes one file name into many partitions, so whole paths tell the files apart."""

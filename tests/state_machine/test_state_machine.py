@@ -17,7 +17,7 @@ from tests.state_machine.operations.registry import OPERATIONS
 from tests.support.soak import SEED, SOAKING, rounds
 
 EXAMPLES = rounds(usual=10, soak=300)
-STEPS = rounds(usual=18, soak=50)
+STEPS = rounds(usual=25, soak=50)
 AT_A_TIME = 10
 
 Record = Callable[[str, object], None]
