@@ -58,7 +58,6 @@ def rows_of(root: Path) -> list[str]:
     )
 
 
-@pytest.mark.soak  # test_row_ids_by_us.py and test_maintained_tables.py
 @pytest.mark.extra
 @pytest.mark.spark
 def test_delta_spark_reads_the_same_and_goes_on(tmp_path: Path) -> None:

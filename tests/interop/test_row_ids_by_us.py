@@ -93,7 +93,6 @@ def test_delta_spark_reads_the_ids_that_our_statements_keep(tmp_path: Path) -> N
         assert watermark_of(found) >= max(row_id for _, row_id, _ in ours)
 
 
-@pytest.mark.soak  # test_written_tables.py has delta-spark continue
 def test_delta_spark_counts_on_from_our_watermark(tmp_path: Path) -> None:
     root = tmp_path / "t"
     store = LocalLogStore(root)

@@ -82,7 +82,6 @@ def test_paths_are_spelled_as_delta_spark_spells_them(tmp_path: Path) -> None:
     assert paths(ours) == paths(theirs)
 
 
-@pytest.mark.soak  # test_written_tables.py has delta-spark continue
 @pytest.mark.parametrize("verb", drawn(["compact", "z_order", "drop_feature"], usual=1))
 def test_delta_spark_goes_on_with_a_clone_whose_files_were_written_anew(tmp_path: Path, verb: str) -> None:
     source, clone = tmp_path / "s é%20+#'(q)", tmp_path / "c"

@@ -76,7 +76,6 @@ def test_random_deletions_are_read_by_deltalake_and_duckdb(tmp_path: Path, rng: 
                 assert reader(made.root, version) == expected, (number, version, reader.__name__)
 
 
-@pytest.mark.soak  # test_shallow_clones.py has delta-spark read our vectors
 @pytest.mark.extra
 @pytest.mark.spark
 def test_delta_spark_reads_the_same_rows(table: DeletionVectorTable, tmp_path: Path) -> None:
