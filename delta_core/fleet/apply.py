@@ -8,17 +8,20 @@ that left a lease behind waits until the lease expires.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from delta_core.errors import JobError, LeaseHeldError
+from delta_core.errors import DeltaError, JobError, LeaseHeldError
 from delta_core.fleet.ledger import Ledger, Row, day_of, days_ago, instant
 from delta_core.fleet.plan import Entry, FleetPlan
+from delta_core.jobs.applied import applied_action
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobErrorInfo, JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from delta_core.jobs.run_job import run_job
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage.open import open_store, options_for
 
 LEASE: Final = "maintenance"
 """The lease that every verb holds on its table; the maintenance of `delta_airflow` holds the same one."""
@@ -27,6 +30,7 @@ METADATA_KEY: Final = "deltaward_fleet"
 """The key of the user metadata of a verb's commit, with the plan's id and the verb."""
 
 _DONE: Final = ("succeeded", "not_due", "superseded", "failed", "unknown", "closed")
+_FAILED: Final = ("failed", "unknown")
 _WAIT_STEP_SECONDS = 1.0
 _MS = 1000
 
@@ -42,7 +46,6 @@ class Application:
         log_url: a link to the log of the run.
         approved: whether verbs that need an approval may run.
         price_per_cpu_hour: the price of CPU time.
-        before_verb: called before each verb, with the entry.
     """
 
     ledger: Ledger
@@ -51,7 +54,6 @@ class Application:
     log_url: str | None = None
     approved: bool = False
     price_per_cpu_hour: float = 0.0
-    before_verb: Callable[[Entry], None] | None = None
 
 
 def apply_plan(plan: FleetPlan, application: Application) -> Iterator[Row]:
@@ -66,31 +68,33 @@ def apply_plan(plan: FleetPlan, application: Application) -> Iterator[Row]:
     """
     ledger = application.ledger
     since = days_ago(plan.created_ms, 1)
-    done = {
-        (row["uri"], row["verb"])
+    earlier = {
+        (row["uri"], row["verb"]): row["outcome"]
         for row in ledger.runs(since=since, columns=("plan_id", "uri", "verb", "outcome"))
         if row["plan_id"] == plan.plan_id and row["outcome"] in _DONE
     }
     seen = {uri: row["seen"] for uri, row in ledger.fleet_rows(("uri", "name", "seen")).items()}
-    waiting = [entry for entry in plan.entries if (entry.uri, entry.verb) not in done]
+    waiting = [entry for entry in plan.entries if (entry.uri, entry.verb) not in earlier]
     waiting = [entry for entry in waiting if application.approved or not entry.needs_approval]
     clock = application.context.clock
     give_up = clock.monotonic_seconds() + 1.5 * application.context.lease_ttl_seconds
-    failed: set[str] = set()
+    failed = {uri for (uri, _), outcome in earlier.items() if outcome in _FAILED}
     while waiting:
         busy: list[tuple[Entry, Row]] = []
+        held: set[str] = set()
         for entry in waiting:
             if entry.uri in failed:
                 continue
-            if any(entry.uri == other.uri for other, _ in busy):
+            if entry.uri in held:
                 busy.append((entry, {}))
                 continue
             row = _run(entry, plan, application, seen.get(entry.uri))
             if row["outcome"] == "busy":
+                held.add(entry.uri)
                 busy.append((entry, row))
                 continue
             ledger.append("runs", [row])
-            if row["outcome"] in ("failed", "unknown"):
+            if row["outcome"] in _FAILED:
                 failed.add(entry.uri)
             yield row
         if busy and clock.monotonic_seconds() >= give_up:
@@ -109,8 +113,6 @@ def _run(entry: Entry, plan: FleetPlan, application: Application, seen: str | No
     row = _row(entry, plan, application, started_ms)
     if entry.until_ms is not None and started_ms >= entry.until_ms:
         return row | {"outcome": "closed", "reason": "the window is over"}
-    if application.before_verb is not None:
-        application.before_verb(entry)
     key = IdempotencyKey(app_id=f"deltaward-fleet/{entry.verb}", version=plan.plan_id)
     spec = JobSpec(
         kind=entry.kind,
@@ -129,14 +131,23 @@ def _run(entry: Entry, plan: FleetPlan, application: Application, seen: str | No
     if decided.error is not None:
         return _finished(row, decided, application)
     reason = next(item["reason"] for item in decided.output["decisions"] if item["verb"] == entry.verb)
-    if entry.verb not in decided.output["due"] and not _may_have_run(entry, decided):
+    if entry.verb not in decided.output["due"] and not _has_run(spec, entry, application, decided):
         return row | {"outcome": "not_due", "reason": reason, "finished_at": instant(clock.now_ms())}
     return _finished(row, run_job(spec, application.context), application, plan=plan)
 
 
-def _may_have_run(entry: Entry, decided: JobResult) -> bool:
-    """Whether an earlier try may have committed the verb: the table is newer than the plan."""
-    return entry.kind == "optimize" and (decided.version_to or 0) > entry.version
+def _has_run(spec: JobSpec, entry: Entry, application: Application, decided: JobResult) -> bool:
+    """Whether the table has the verb's key, so that the job finds its commit and does no work."""
+    if spec.kind != "optimize" or (decided.version_to or 0) <= entry.version:
+        return False
+    context = application.context
+    options = options_for(entry.uri, context.storage_options)
+    store = open_store(entry.uri, storage_options=options, clock=context.clock)
+    try:
+        snapshot = Snapshot.load(store, clock=context.clock)
+    except DeltaError:
+        return True  # The job fails in the same way, and its row has the error.
+    return applied_action(spec, snapshot, context) is not None
 
 
 def _decide_again(entry: Entry, application: Application, seen: str | None) -> JobResult:

@@ -12,6 +12,7 @@ from delta_core.log.log_path import LOG_DIRECTORY
 from delta_core.storage.directories import list_directories
 from delta_core.storage.open import open_store, options_for
 from delta_core.storage.parallel import parallel
+from delta_core.storage.uri import quoted_path
 
 DEFAULT_DEPTH: Final = 4
 """How many directories below a prefix a table may be."""
@@ -66,7 +67,7 @@ def discover(
         following: list[str] = []
         for path, names in zip(level, listed, strict=True):
             if LOG_DIRECTORY in names:
-                found.append(f"{root}/{path}" if path else root)
+                found.append(f"{root}/{quoted_path(path)}" if path else root)
                 continue
             children = [f"{path}/{name}" if path else name for name in names if _may_contain_tables(name)]
             children = [child for child in children if not _matches(child, exclude)]

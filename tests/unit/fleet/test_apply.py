@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
@@ -105,6 +106,33 @@ def test_runs_at_once_rewrite_each_table_once(control: Make, lake: list[Made], t
     small = [f"file://{tmp_path}/lake/{table.path}" for table in lake if table.kind == "small_files"]
     assert done == Counter(small)
     assert all(optimizes(uri) == 1 for uri in small)
+
+
+def test_two_plans_one_after_the_other_cluster_a_table_once(control: Make, tmp_path: Path) -> None:
+    uri = f"file://{tmp_path}/lake/sales"
+    for number in range(8):
+        write_deltalake(uri, pa.table({"id": [number, 100 - number], "day": [1, 2]}), mode="append")
+    more = "  clustering: {columns: [id]}"
+    first, second = (planned(control(more), f"r{number}") for number in range(2))
+    second = replace(second, plan_id=first.plan_id + 1)
+    assert [entry.verb for entry in second.entries] == ["cluster"]
+    for plan, outcome in ((first, "succeeded"), (second, "not_due")):
+        rows = list(apply_plan(plan, Application(ledger=control().ledger)))
+        assert [row["outcome"] for row in rows] == [outcome]
+    assert optimizes(uri) == 1
+
+
+def test_a_retry_leaves_out_the_later_verbs_of_a_table_that_failed(control: Make, lake: list[Made]) -> None:
+    first = control()
+    plan = planned(first)
+    uri = next(entry.uri for entry in plan.entries if entry.verb == "optimize")
+    mine = tuple(entry for entry in plan.entries if entry.uri == uri)
+    plan = replace(plan, entries=(*mine, *(replace(entry, verb="vacuum", kind="vacuum") for entry in mine[:1])))
+    for name in Path(uri.removeprefix("file://")).glob("*.parquet"):
+        name.unlink()
+    for outcomes in (["failed"], []):
+        rows = list(apply_plan(plan, Application(ledger=control().ledger)))
+        assert [row["outcome"] for row in rows] == outcomes
 
 
 def test_a_held_lease_is_waited_for_and_then_reported(

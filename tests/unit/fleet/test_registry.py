@@ -2,13 +2,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ConfigurationError
 from delta_core.fleet.discover import discover
 from delta_core.fleet.lint import lint
 from delta_core.fleet.registry import registry
 from delta_core.policies.load import parse_policies
+from delta_core.policies.resolve import canonical
 from delta_core.storage.request_meter import METER
 from demo.fleet_tables import Made
 from tests.unit.fleet.conftest import Make
@@ -32,6 +35,15 @@ def test_discovery_finds_each_table_and_stops_at_its_root(tmp_path: Path, lake: 
     assert set(only) == {f"file://{prefix}/{t.path}" for t in lake if not t.path.startswith(f"{schema}/")}
     assert discover(f"{prefix}/{lake[0].path}").uris == (f"file://{prefix}/{lake[0].path}",)
     assert discover(str(tmp_path / "missing")).uris == ()
+
+
+def test_a_discovered_uri_names_the_directory_whatever_its_name(tmp_path: Path) -> None:
+    names = sorted(["%41bc", "Abc", "100%", "a b", "q?z", "x#y", "ünï", "plus+", "new\nline"])
+    for name in names:
+        write_deltalake(str(tmp_path / name), pa.table({"name": [name]}))
+    found = discover(str(tmp_path)).uris
+    assert sorted(DeltaTable(uri).to_pyarrow_table()["name"][0].as_py() for uri in found) == names
+    assert [canonical(uri) for uri in found] == list(found)
 
 
 def test_the_file_names_tables_and_the_rest_is_unmanaged(
