@@ -15,6 +15,7 @@ from delta_core.errors import StorageError, StorePermissionError, UnsafeStoreErr
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
 from delta_core.storage.probe import forget_probes
+from tests.support.directories import check_directories
 from tests.support.emulators.dynalite import dynalite
 from tests.support.emulators.installation import require
 from tests.support.emulators.places import PLACES, Place, create_log_table, unsafe_s3_place
@@ -39,6 +40,10 @@ class TestRemoteStores(LogStoreContract):
     @pytest.fixture
     def store(self, place: Place) -> LogStore:
         return open_store(place.new_table(), storage_options=place.options)
+
+
+def test_directories_are_listed(place: Place) -> None:
+    check_directories(open_store(place.new_table(), storage_options=place.options))
 
 
 def test_a_table_lives_there(place: Place) -> None:
