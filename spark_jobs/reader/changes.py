@@ -16,7 +16,7 @@ from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
 from delta_core.jobs.params.engine_io import EngineIO
 from delta_core.scan import ChangeDataScan
-from delta_core.scan.change_data import CHANGE_COLUMNS
+from delta_core.scan.commit_changes import CHANGE_COLUMNS
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.commit_time import first_version_since
