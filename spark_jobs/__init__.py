@@ -18,6 +18,8 @@ _EXPORTS = {
     "last_commit": "spark_jobs.writer.commits",
     "read": "spark_jobs.reader.read",
     "read_changes": "spark_jobs.reader.changes",
+    "stream": "spark_jobs.streaming.source",
+    "stream_to": "spark_jobs.streaming.sink",
     "write": "spark_jobs.writer.write",
 }
 
