@@ -76,15 +76,15 @@ class BatchPlanner:
         Args:
             snapshot: the newest version of the table. Rows have its columns.
             options: what the stream reads; None for the defaults.
-            columns, predicate, allowed_roots: see `StreamRows`.
+            columns, predicate, allowed_roots: see `StreamRows.of`.
 
         Raises:
-            DeltaError: see `StreamRows`.
+            DeltaError: see `StreamRows.of`.
         """
         self._snapshot = snapshot
         self._options = options or FollowOptions()
         self._store = snapshot.store
-        self._rows = StreamRows(
+        self._rows = StreamRows.of(
             snapshot,
             change_feed=self._options.change_feed,
             columns=columns,

@@ -35,18 +35,57 @@ def stream_schema(snapshot: Snapshot, *, change_feed: bool) -> tuple[StructType,
 
 
 class StreamRows:
-    """Reads the rows of a stream's files, which may be older or newer than the snapshot with the columns."""
+    """Reads the rows of a stream's files, which may be older or newer than the version with the columns."""
 
     def __init__(
         self,
+        store: LogStore,
+        schema: StructType,
+        mapping: ColumnMapping,
+        *,
+        access: DataAccess,
+        columns: Sequence[str] | None = None,
+        predicate: Expression | None = None,
+    ) -> None:
+        """Prepare the readers.
+
+        Args:
+            store: the table's store.
+            schema, mapping: the columns and their names in files; see `stream_schema`.
+            access: the locations where files are allowed.
+            columns: names in the order of the result; None is all.
+            predicate: resolved against `schema`; only rows for which it is true are read.
+
+        Raises:
+            SchemaError: a column does not exist.
+        """
+        self._store = store
+
+        def reader(constant: Collection[str]) -> FileReader:
+            return FileReader(
+                schema=schema,
+                columns=columns,
+                predicate=predicate,
+                partition_columns=tuple(constant),
+                mapping=mapping,
+                access=access,
+            )
+
+        self._readers = PastFileReaders(schema=schema, mapping=mapping, make=reader)
+        self.schema: pa.Schema = self._readers.of(()).arrow_schema
+        """The schema of the rows."""
+
+    @classmethod
+    def of(
+        cls,
         snapshot: Snapshot,
         *,
         change_feed: bool = False,
         columns: Sequence[str] | None = None,
         predicate: Expression | str | None = None,
         allowed_roots: Sequence[LogStore] = (),
-    ) -> None:
-        """Prepare the readers.
+    ) -> StreamRows:
+        """The readers for the columns of a snapshot.
 
         Args:
             snapshot: has the columns.
@@ -65,22 +104,14 @@ class StreamRows:
         if isinstance(predicate, str):
             predicate = expressions.parse_predicate(predicate, schema)
         resolved = TRUE if predicate is None else resolve_predicate(predicate, schema)
-        access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
-        self._store = snapshot.store
-
-        def reader(constant: Collection[str]) -> FileReader:
-            return FileReader(
-                schema=schema,
-                columns=columns,
-                predicate=None if resolved == TRUE else resolved,
-                partition_columns=tuple(constant),
-                mapping=mapping,
-                access=access,
-            )
-
-        self._readers = PastFileReaders(schema=schema, mapping=mapping, make=reader)
-        self.schema: pa.Schema = self._readers.of(()).arrow_schema
-        """The schema of the rows."""
+        return cls(
+            snapshot.store,
+            schema,
+            mapping,
+            access=DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock),
+            columns=columns,
+            predicate=None if resolved == TRUE else resolved,
+        )
 
     def read(self, path: str, values: Mapping[str, str | None], rows: RowChoice) -> Iterator[pa.RecordBatch]:
         """Some rows of a file; see `FileReader.read_chosen`."""

@@ -60,6 +60,11 @@ class TableOffsets:
         self._until: StreamPosition | None = None
         self._idle_at: float | None = None
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version with the columns."""
+        return self._planner.snapshot
+
     def initial(self) -> dict[str, Any]:
         """The offset at which a new query starts."""
         return self._planner.start().to_document()
