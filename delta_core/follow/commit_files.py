@@ -1,4 +1,4 @@
-"""What a stream reads of one commit, and the commits that it refuses."""
+"""The files that a stream reads of one commit, and the commits that it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stream reads and how much of it in one batch."""
+"""Options of a stream: the rows that it reads, and the size of a batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_MAX_FILES: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
-    """What a stream reads.
+    """The rows that a stream reads.
 
     Attributes:
         starting_version: start with the changes of this commit, or with LATEST. None starts with the rows of

@@ -166,7 +166,7 @@ class BatchPlanner:
             until: a position to stop at, as `end` returns it.
 
         Raises:
-            TableChangedError: a commit removes or changes rows, and the options do not say how to read that;
+            TableChangedError: a commit removes or changes rows, and no option determines how to read that;
                 or the change feed was not enabled.
             StreamRestartRequiredError, StreamSchemaChangedError: the table's columns changed.
             StreamTableReplacedError, StreamPositionError: the position is that of another table.

@@ -41,7 +41,7 @@ class StreamPosition:
         """Parse the result of `to_json`.
 
         Raises:
-            StreamPositionError: the text is not a position.
+            StreamPositionError: the string is not a position.
         """
         try:
             document = json.loads(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from delta_core import follow as streams
 from delta_core.arguments import Instant, name_list
-from delta_core.boundary import typed_iterator
+from delta_core.boundary import public_class, typed_iterator
 from delta_core.clock import Clock
 from delta_core.errors import ConfigurationError, StreamPositionError
 from delta_core.expressions.ast import Expression
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from delta_core.follow import StreamBatch, StreamPosition
 
 
+@public_class
 class TableFollowing:
     """The streaming methods of a table. `DeltaTable` is the only class that inherits from it."""
 
@@ -78,7 +79,7 @@ class TableFollowing:
                 pin (docs/leases.md).
 
         Raises:
-            TableChangedError: a commit removes or changes rows, and no option says how to read that.
+            TableChangedError: a commit removes or changes rows, and no option determines how to read that.
             StreamRestartRequiredError: the table has new columns; call `follow` again at the last position.
             StreamSchemaChangedError: a column was renamed or dropped, or has another type.
             StreamTableReplacedError, StreamPositionError: the position is not that of this table.

@@ -36,7 +36,7 @@ _NEEDED: Final = ("path", "partition_values", "size_bytes", "deletion_vector")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRows:
-    """What tasks need to read rows: values that can be pickled.
+    """Values with which tasks read rows; they can be pickled.
 
     Attributes:
         table: how to open the table.

@@ -46,7 +46,7 @@ class DefaultSource(DataSource):
         """The reader of a query.
 
         Raises:
-            ConfigurationError: Spark does not tell a data source where a named table is.
+            ConfigurationError: there is no path, as for a named table.
         """
         if "path" not in folded(self.options):
             raise no_path()

@@ -29,7 +29,7 @@ _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def follow_options(options: Mapping[str, str]) -> FollowOptions:
-    """What a stream reads, from its options.
+    """The rows that a stream reads, by its options.
 
     Raises:
         ConfigurationError: a value is not valid.

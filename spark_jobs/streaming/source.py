@@ -151,7 +151,7 @@ def stream(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """What a stream does when it starts."""
+    """The parts of a stream that a caller sets before it starts."""
 
     handler: BatchHandler | None = None
     trigger: Mapping[str, Any] = field(default_factory=dict)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from tests.support.spark import collected, rows_of
+from tests.support.spark import collected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +24,10 @@ def append(table: Path, *ids: int) -> None:
         partition_by=["part"],
         configuration={"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
     )
+
+
+def rows_of(table: Path) -> list[dict[str, Any]]:
+    return sorted(DeltaTable(str(table)).to_pyarrow_table().to_pylist(), key=repr)
 
 
 def ids(rows: list[dict[str, Any]]) -> list[int]:
