@@ -1,7 +1,7 @@
 """The time from a commit to its rows: `python -m benchmarks.streaming [--commits N] [--spark]`.
 
-Prints the median and the 95th percentile in seconds, for `DeltaTable.follow` and, with `--spark`, for a query of
-`spark_jobs.stream` that writes into another table. Run it on a quiet machine.
+Prints the median and the 95th percentile in seconds, for `DeltaTable.follow` and, with `--spark`, for a query
+of `spark_jobs.stream` that writes into another table. Run it on a quiet machine.
 """
 
 from __future__ import annotations
@@ -56,13 +56,12 @@ def spark_latencies(folder: Path, commits: int) -> list[float]:
     table, target = folder / "bus", folder / "copy"
     append(table, -1)
     query = (
-        spark_jobs.stream(spark, str(table), startingVersion="latest")
+        spark_jobs.stream(spark, str(table))
         .foreach_batch(partial(_copy, str(target)))
         .start(folder / "checkpoint")
     )
     try:
-        append(table, -2)  # the first batch starts Python workers
-        while not DeltaTable.is_deltatable(str(target)):
+        while not DeltaTable.is_deltatable(str(target)):  # the first batch starts Python workers
             time.sleep(0.1)
         append_all(table, commits, 1.0)
         while DeltaTable(str(target)).count() <= commits:
@@ -70,21 +69,19 @@ def spark_latencies(folder: Path, commits: int) -> list[float]:
     finally:
         query.stop()
         spark.stop()
-    rows = DeltaTable(str(target))
-    visible = [entry.timestamp_ms / 1000 for entry in rows.history()][:-1][::-1]
-    written = sorted(at for at, n in zip(*_columns(rows), strict=True) if n >= 0)
-    return [seen - at for seen, at in zip(visible, written, strict=False)]
+    copied = DeltaTable(str(target))
+    visible = {entry.version: entry.timestamp_ms / 1000 for entry in copied.history()}
+    return [
+        visible[batch.files[0].version] - at
+        for batch in copied.follow(starting_version=1, max_files=1)
+        for at in batch.to_table()["at"].to_pylist()
+    ]
 
 
 def _copy(target: str, rows: object, batch_id: int) -> None:
     import spark_jobs
 
     spark_jobs.write(rows, target, mode="append", txn=("copy", batch_id))
-
-
-def _columns(table: DeltaTable) -> tuple[list[float], list[int]]:
-    rows = table.to_pyarrow_table()
-    return rows["at"].to_pylist(), rows["number"].to_pylist()
 
 
 def main() -> None:
