@@ -20,7 +20,7 @@ from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan, write_plan_of
 from delta_core.deletion_vectors.file_update import removed, update_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
-from delta_core.dml.find_rows import FileMatch, FoundRows, find_rows
+from delta_core.dml.find_rows import FileMatch, FoundRows, find_rows, row_matcher
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.moved_rows import MovedRowsError
 from delta_core.dml.post_commit import commit_or_raise
@@ -192,7 +192,7 @@ class RowStatement:
             return RowStatementResult(
                 committed=None, metrics=self._metrics(found, None) | times | _total(started)
             )
-        resolver = self._resolver()
+        resolver = self._resolver(predicate)
         transaction = self.run.begin(
             self.snapshot,
             operation=self.operation,
@@ -275,12 +275,16 @@ class RowStatement:
             owned=owned,
         )
 
-    def _resolver(self) -> DeletionVectorMerger | None:
+    def _resolver(self, predicate: Expression | None) -> DeletionVectorMerger | None:
         """The resolver that merges deletion vectors of concurrent statements; None when rows are copied."""
         if not self.uses_deletion_vectors:
             return None
+        matches = None
+        if predicate is not None:
+            matches = row_matcher(self.snapshot, predicate, allowed_roots=self.run.allowed_roots)
         return DeletionVectorMerger(
             self.snapshot.store,
+            matches=matches,
             properties=self.snapshot.properties,
             access=self.run.access,
             clock=self.run.clock,
