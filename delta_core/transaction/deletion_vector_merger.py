@@ -59,7 +59,7 @@ from delta_core.transaction.winning_commit import WinningCommit
 _log = logging.getLogger(__name__)
 
 MOST_READ_BYTES: Final = 256 << 20
-"""Rows of added files are looked at when all disputed files of a winner together are not larger."""
+"""Rows of added files are read when all disputed files of a winner together are not larger."""
 
 SETTLED_RULES: Final = frozenset({"concurrent_append", "delete_read", "delete_delete"})
 """The rules that fire on a file with a new deletion vector: it counts as removed, and as added with rows."""
