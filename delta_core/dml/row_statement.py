@@ -190,7 +190,7 @@ class RowStatement:
             return RowStatementResult(
                 committed=None, metrics=self._metrics(found, None) | times | _total(started)
             )
-        resolver = self._resolver()
+        resolver = self.resolver()
         transaction = self.run.begin(
             self.snapshot,
             operation=self.operation,
@@ -268,7 +268,7 @@ class RowStatement:
             owned=owned,
         )
 
-    def _resolver(self) -> DeletionVectorMerger | None:
+    def resolver(self) -> DeletionVectorMerger | None:
         """The resolver that merges deletion vectors of concurrent statements; None when rows are copied."""
         if not self.uses_deletion_vectors:
             return None
