@@ -56,7 +56,11 @@ class TableMerger:
                 fix="Pass an object with the Arrow C stream interface.",
             )
         rows, schema = columns_of(arguments.source)
-        self._columns = schema.names
+        known = table.snapshot.schema
+        # Without `merge_schema`, columns that the table does not have are left out.
+        self._columns = [
+            name for name in schema.names if arguments.merge_schema or known.find(name) is not None
+        ]
         self._source_alias = "source" if arguments.source_alias is None else arguments.source_alias
 
         def execute(request: MergeRequest) -> MergeResult:

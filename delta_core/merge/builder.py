@@ -157,5 +157,7 @@ class TableMerger:
             raise ConfigurationError(f"{name!r} does not name a column.", fix="Pass a string.")
         for alias in (self._target_alias, f"`{self._target_alias}`"):
             if name.casefold().startswith(f"{alias.casefold()}."):
-                return name[len(alias) + 1 :]
-        return name
+                name = name[len(alias) + 1 :]
+                break
+        is_quoted = len(name) > 2 and name.startswith("`") and name.endswith("`")
+        return name[1:-1].replace("``", "`") if is_quoted else name

@@ -137,7 +137,12 @@ class ClauseValues:
                 values.append(Value(field=field, constant=constant))
                 continue
             parsed = names.parsed(value, **sides)
-            expression = _stored(parsed, field, names.schema, may_lack_fields=is_insert)
+            try:
+                expression = _stored(parsed, field, names.schema, may_lack_fields=is_insert)
+            except ExpressionError:
+                if refuses or not isinstance(parsed, Literal):
+                    raise
+                expression = Literal(None)  # a constant that does not fit
             values.append(Value(field=field, expression=expression, refuses=refuses))
         self.values = tuple(values)
         self.columns = frozenset(value.field.name for value in values)

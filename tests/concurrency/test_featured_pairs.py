@@ -15,6 +15,7 @@ from delta_core import DeltaTable
 from delta_core.errors import ConcurrentModificationError, DeltaError
 from tests.concurrency.matrix.featured import (
     BY_DELETION_VECTORS,
+    MERGE,
     OPERATIONS,
     UPDATE,
     State,
@@ -41,7 +42,7 @@ def must_pass(loser: str, winner: str) -> bool:
         return loser in ("append", "delete in C", "purge of B", *_DOMAIN)
     if loser in BY_DELETION_VECTORS and winner in BY_DELETION_VECTORS | _DOMAIN:
         return True
-    if UPDATE in (loser, winner) and {loser, winner} & _APART:
+    if {UPDATE, MERGE} & {loser, winner} and {loser, winner} & _APART:
         return True
     if loser == "append":
         return winner not in _DEFINITIONS | {"restore"}
@@ -52,7 +53,7 @@ def must_conflict(loser: str, winner: str) -> bool:
     """Whether one of the two has to give way."""
     if winner in _DEFINITIONS:
         return True
-    in_a = {UPDATE, *(name for name in BY_DELETION_VECTORS if "A" in name)}
+    in_a = {UPDATE, MERGE, *(name for name in BY_DELETION_VECTORS if "A" in name)}
     moved = loser in in_a and winner in _MOVES_A
     return moved or (loser in _MOVES_A and winner in in_a) or (loser in _DOMAIN and winner in _DOMAIN)
 
@@ -61,7 +62,7 @@ PAIRS = [
     (loser, winner)
     for loser in OPERATIONS
     for winner in OPERATIONS
-    if {loser, winner} & (BY_DELETION_VECTORS | {"purge of B", "restore", UPDATE})
+    if {loser, winner} & (BY_DELETION_VECTORS | {"purge of B", "restore", UPDATE, MERGE})
     or {loser, winner} <= _DOMAIN
 ]
 """The other pairs are as on a table without features."""
