@@ -136,7 +136,7 @@ OPERATIONS: dict[str, Attempt] = {
         snapshot, {"v": "concat(v, '!')"}, "p = 'a' AND id < 3", run=Run(observer=hook)
     ),
     MERGE: lambda snapshot, hook: merge_rows(
-        snapshot, rows([1, 2, 60], partition="a"), _UPSERT, run=Run(observer=hook)
+        snapshot, rows([1, 2, -1], partition="a"), _UPSERT, run=Run(observer=hook)
     ),
     "replace partition b": _write([50], "b", mode="overwrite", partition_overwrite_mode="dynamic"),
     "compaction of a": _compact,
