@@ -160,4 +160,4 @@ class TableMerger:
                 name = name[len(alias) + 1 :]
                 break
         is_quoted = len(name) > 2 and name.startswith("`") and name.endswith("`")
-        return name[1:-1].replace("``", "`") if is_quoted else name
+        return str(name[1:-1].replace("``", "`") if is_quoted else name)

@@ -66,7 +66,7 @@ class Condition:
     Attributes:
         equalities: see `KeyEquality`.
         target_only, source_only: the terms over one side.
-        residual: the conjunction of the other terms; TRUE when there are none.
+        residual: the conjunction of the other terms; TRUE without other terms.
     """
 
     equalities: tuple[KeyEquality, ...] = ()

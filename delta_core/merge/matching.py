@@ -203,7 +203,7 @@ class Matcher:
         )
 
     def changes(self, index: int, file: AddFile) -> FileChanges | None:
-        """The changed rows of a file; None when there are none."""
+        """The changed rows of a file; None if no row changes."""
         known, num_records = _NOTHING, 0
         dv = file.deletion_vector
 

@@ -62,7 +62,7 @@ class MergeNames:
             source: whether it may refer to the source's columns.
 
         Raises:
-            ExpressionError: the text cannot be parsed, or a name is unknown, ambiguous or not allowed here.
+            ExpressionError: the SQL cannot be parsed, or a name is unknown, ambiguous or not allowed here.
         """
         expression: Any = parse(value, now=self.now) if isinstance(value, str) else value
         if not isinstance(expression, Expression):
@@ -122,7 +122,7 @@ class MergeNames:
         return map_columns(expression, lambda column: Column(column.path[1:]))
 
     def data(self, num_rows: int, *, target: Struct | None, source: Struct | None) -> pa.RecordBatch:
-        """Rows on which expressions of `parsed` are evaluated. A side that they do not use may be None."""
+        """Rows on which expressions of `parsed` are evaluated. An unused side may be left out (None)."""
         arrays: list[pa.Array] = [pa.nulls(num_rows)]
         names = [""]
         for alias, struct in ((self.target_alias, target), (self.source_alias, source)):
@@ -133,7 +133,7 @@ class MergeNames:
 
 
 def struct_of(batch: Columns, names: Iterable[str]) -> Struct | None:
-    """Columns of a batch as one struct array without copies; None when there are none."""
+    """Columns of a batch as one struct array without copies; None without names."""
     arrays, fields = [], []
     for name in names:
         column = one_array(batch.column(name))

@@ -113,7 +113,7 @@ class ClauseValues:
         """Resolve the assignments of a clause.
 
         Args:
-            assigned: SQL text or trees by column of the table; the text `DEFAULT` is the column's default.
+            assigned: SQL text or trees by column of the table; `DEFAULT` is the column's default.
             plan: the write plan of the table after the merge.
             names: the columns of both sides.
             defaults: the defaults of this statement.
@@ -225,7 +225,6 @@ class RowChanger:
         self._partitions = frozenset(plan.partition_columns)
         self._generated = frozenset(item.name for item in plan.generated)
         assigned = [clause.columns for clause in updates if clause is not None]
-        self.changed_columns = frozenset().union(*assigned, self._generated)
         read = {name for clause in updates if clause is not None for name in clause.target_columns}
         whole = (
             frozenset.intersection(*((columns | self._generated) for columns in assigned))

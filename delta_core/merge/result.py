@@ -39,7 +39,7 @@ class MergeResult(RowStatementResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What one merge did: rows, files, bytes and times."""
+    """The counts of one merge: rows, files, bytes and times."""
 
     source_rows: int
     inserted: int = 0

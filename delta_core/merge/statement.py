@@ -52,7 +52,7 @@ class MergeRequest:
     """The arguments of a merge.
 
     Attributes:
-        on: the condition, as SQL text or a tree. A null result is no match.
+        on: the condition, as SQL text or a tree. A row matches when it is true.
         clauses: the clauses.
         target_alias, source_alias: the names of the table and of the source in expressions.
         merge_schema: whether the source may add columns to the table.
@@ -135,7 +135,7 @@ def _already_done(statement: RowStatement, clauses: MergeClauses) -> AlreadyAppl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What is decided before any row is read."""
+    """The decisions that need no row."""
 
     names: MergeNames
     change: MetadataUpdate

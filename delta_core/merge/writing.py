@@ -12,7 +12,7 @@ from delta_core.data.row_batch import RowBatch
 from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.dml.change_files import Change, ChangeFileWriter
 from delta_core.dml.find_rows import FileMatch
-from delta_core.dml.matched_rows import Mask, MatchedRows, rows_where, with_rows
+from delta_core.dml.matched_rows import Mask, MatchedRows, rows_where
 from delta_core.dml.metadata_update import MetadataUpdate
 from delta_core.dml.row_statement import RowStatement, WrittenGroup, write_groups
 from delta_core.merge.matching import FileChanges, Numbers
@@ -131,7 +131,9 @@ class MergeWriter:
                     continue
             old = rows_where(batch, mask)
             new = self.rows.updated(old, action, source)
-            files.write(with_rows(batch, mask, new, columns=self.rows.changed_columns))
+            if not mask.all():
+                files.write(rows_where(batch, ~mask))
+            files.write(new)
             if self.records_changes:
                 changes.write(old.columns, Change.BEFORE_UPDATE)
                 changes.write(new.columns, Change.AFTER_UPDATE)

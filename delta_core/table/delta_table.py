@@ -508,7 +508,7 @@ class DeltaTable(TableConversions):
 
         Args:
             source: Arrow data, a stream, a dataset or a data frame. A stream is read once.
-            predicate: which source row matches which row, such as `target.id = source.id`. Null is no match.
+            predicate: which source row matches which row, such as `target.id = source.id`. It must be true.
             source_alias: the name of the source in expressions; `source` when None.
             target_alias: the name of the table in expressions; `target` when None.
             merge_schema: add columns of the source that clauses use to the table.
