@@ -22,8 +22,9 @@ from delta_core.deletion_vectors.file_update import removed, update_deletion_vec
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.dml.find_rows import FileMatch, FoundRows, find_rows
 from delta_core.dml.matched_rows import MatchedRows
+from delta_core.dml.moved_rows import MovedRowsError
 from delta_core.dml.post_commit import commit_or_raise
-from delta_core.errors import InvalidTableError
+from delta_core.errors import ConcurrentDeleteDeleteError, InvalidTableError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.run import DEFAULT_RUN, Run
@@ -178,6 +179,7 @@ class RowStatement:
             change: writes the files of the commit. It must leave no file when it fails.
 
         Raises:
+            MovedRowsError: another writer moved matching rows to other files. Nothing was committed.
             ConcurrentModificationError: another writer changed or added matching rows. Nothing was committed.
             CommitStateUnknownError: it is not known whether the commit landed. The written files were kept.
             DeltaError: the errors of `find_rows` and `change`.
@@ -205,7 +207,12 @@ class RowStatement:
             transaction.read_predicate(predicate).read_files(found.read_paths)
             transaction.add(*changes.removes, *changes.adds, *changes.changes).preserve_rows(True)
             transaction.set_metrics(self._history(found, changes, metrics))
-        committed = commit_or_raise(transaction, owned=changes.owned, resolver=resolver)
+        try:
+            committed = commit_or_raise(transaction, owned=changes.owned, resolver=resolver)
+        except ConcurrentDeleteDeleteError as error:
+            if resolver is not None and resolver.rows_were_moved:
+                raise MovedRowsError.of(error) from error
+            raise
         metrics |= self._committed_counts(committed, metrics)
         return RowStatementResult(committed=committed, metrics=metrics | _total(started))
 

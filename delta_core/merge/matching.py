@@ -6,7 +6,6 @@ Only the columns of the condition and of the clauses' conditions are read, file 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -170,7 +169,6 @@ class Matcher:
         )
         self._first_by_source = len(clauses.matched)
         self.matched = np.zeros(source.num_rows if clauses.not_matched else 0, np.bool_)
-        self._lock = threading.Lock()
         self.unchanged_matches = False
         pair_expressions = [*self._matched.expressions]
         if self._residual is not None:

@@ -22,9 +22,10 @@ from delta_core.data.steps.defaults import DefaultsStep
 from delta_core.dml.change_files import records_changes
 from delta_core.dml.find_rows import FileMatch, FoundRows
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
+from delta_core.dml.moved_rows import MovedRowsError, follow_moved_rows
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.dml.row_statement import ChangedFiles, RowStatement
-from delta_core.errors import InvalidTableError
+from delta_core.errors import ConcurrentDeleteDeleteError, InvalidTableError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.merge.assigned import Assignments, assignments, evolved_schema
 from delta_core.merge.clauses import MergeAction, MergeClause, MergeClauses, merge_parameters
@@ -76,6 +77,8 @@ def merge_rows(
 ) -> MergeResult:
     """Merge the rows of a source into a version of a table, in one commit.
 
+    With deletion vectors, a compaction at the same time is no conflict: see `dml.moved_rows`.
+
     Args:
         snapshot: the version that the merge is based on.
         source: rows with the Arrow C interface, a dataset, or a list of such parts.
@@ -99,7 +102,30 @@ def merge_rows(
             committed.
         CommitStateUnknownError: it is not known whether the commit landed. The written files were kept.
     """
-    statement = RowStatement(
+    statement = _statement(snapshot, request, run)
+    done = _already_done(statement, request.clauses)
+    if done is not None:
+        return MergeResult(committed=done)
+    rows, schema = columns_of(source)
+    plan = _plan(snapshot, schema, request, run)
+    started = monotonic()
+
+    def attempt(version: Snapshot, attempt_run: Run) -> MergeResult:
+        if version is snapshot:
+            return _Merge(statement, request, plan, fixed, started).execute()
+        later = _statement(version, request, attempt_run)
+        applied = _already_done(later, request.clauses)
+        if applied is not None:
+            return MergeResult(committed=applied)
+        later_plan = _plan(version, schema, request, attempt_run)
+        return _Merge(later, request, later_plan, fixed, started).execute()
+
+    with fixed_source(rows, schema, spill_bytes=request.spill_bytes) as fixed:
+        return follow_moved_rows(snapshot, run, attempt)
+
+
+def _statement(snapshot: Snapshot, request: MergeRequest, run: Run) -> RowStatement:
+    return RowStatement(
         snapshot=snapshot,
         operation="MERGE",
         verb="merge",
@@ -107,14 +133,6 @@ def merge_rows(
         target_file_size_bytes=request.target_file_size_bytes,
         run=run,
     )
-    done = _already_done(statement, request.clauses)
-    if done is not None:
-        return MergeResult(committed=done)
-    rows, schema = columns_of(source)
-    plan = _plan(snapshot, schema, request, run)
-    started = monotonic()
-    with fixed_source(rows, schema, spill_bytes=request.spill_bytes) as fixed:
-        return _Merge(statement, request, plan, fixed, started).execute()
 
 
 def _already_done(statement: RowStatement, clauses: MergeClauses) -> AlreadyApplied | None:
@@ -264,7 +282,12 @@ class _Merge:
             transaction.add(*marked.actions, *changed.removes, *changed.adds, *changed.changes)
             transaction.preserve_rows(True)
             transaction.set_metrics(counts.history)
-        committed = commit_or_raise(transaction, owned=changed.owned, resolver=resolver)
+        try:
+            committed = commit_or_raise(transaction, owned=changed.owned, resolver=resolver)
+        except ConcurrentDeleteDeleteError as error:
+            if resolver is not None and resolver.rows_were_moved:
+                raise MovedRowsError.of(error) from error
+            raise
         return self._result(committed, counts)
 
     def _find(

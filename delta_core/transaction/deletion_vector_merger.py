@@ -7,8 +7,8 @@ versions, so it is valid at every isolation level. The conflict rules still chec
 (PROTOCOL.md, "Deletion Vectors", "Action Reconciliation").
 
 A conflict is settled for a file that the winner kept under its path, when at least the rows deleted before
-are still deleted. A compaction that moved the rows remains a conflict, and so does a restore that restored
-some rows.
+are still deleted. A restore that restored some rows remains a conflict. So does a compaction that moved the
+rows: then the statement can look for its rows again (`dml.moved_rows`).
 """
 
 from __future__ import annotations
@@ -132,11 +132,8 @@ class DeletionVectorMerger:
         self._clock = clock
         self._written: list[DeletionVectorDescriptor] = []
         self._last: Sequence[Action] | None = None
-
-    @property
-    def has_settled(self) -> bool:
-        """Whether a settled conflict has replaced the staged actions."""
-        return self._last is not None
+        self.rows_were_moved = False
+        """Whether the transaction lost to a rewrite, which only moved the rows of its files."""
 
     def resolve(
         self,
@@ -152,6 +149,9 @@ class DeletionVectorMerger:
         all new ones. When a read or write fails, the conflict stands.
         """
         if violation.rule not in SETTLED_RULES:
+            return None
+        self.rows_were_moved = violation.rule == "delete_delete" and _moves_rows(winner, transaction)
+        if self.rows_were_moved:
             return None
         try:
             resolution = self._settle(winner, actions, transaction)
@@ -277,6 +277,15 @@ class DeletionVectorMerger:
         if own_add is None:
             return None
         return np.setdiff1d(self._positions(own_add.deletion_vector, records), before, assume_unique=True)
+
+
+def _moves_rows(winner: WinningCommit, transaction: CommitFootprint) -> bool:
+    """Whether the winner is a rewrite of files that the transaction removes: it changes no data."""
+    if any(add.data_change for add in winner.adds) or any(remove.data_change for remove in winner.removes):
+        return False
+    kept = {canonical_log_path(add.path) for add in winner.adds}
+    removed_paths = {canonical_log_path(remove.path) for remove in winner.removes}
+    return bool((removed_paths - kept) & transaction.removed_files)
 
 
 def _kept_files(winner: WinningCommit) -> list[_KeptFile]:
