@@ -192,7 +192,7 @@ class RowStatement:
             return RowStatementResult(
                 committed=None, metrics=self._metrics(found, None) | times | _total(started)
             )
-        resolver = self._resolver(predicate)
+        resolver = self.resolver(predicate)
         transaction = self.run.begin(
             self.snapshot,
             operation=self.operation,
@@ -275,7 +275,7 @@ class RowStatement:
             owned=owned,
         )
 
-    def _resolver(self, predicate: Expression | None) -> DeletionVectorMerger | None:
+    def resolver(self, predicate: Expression | None = None) -> DeletionVectorMerger | None:
         """The resolver that merges deletion vectors of concurrent statements; None when rows are copied."""
         if not self.uses_deletion_vectors:
             return None
