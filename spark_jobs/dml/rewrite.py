@@ -10,6 +10,7 @@ from delta_core.schema.types import StructType
 from spark_jobs.dml.clauses import MergeClauses
 from spark_jobs.dml.matching import BROADCAST_BYTES, Matches, chosen_clause, unmatched_source
 from spark_jobs.dml.row_values import RowValues
+from spark_jobs.dml.rows_after import rows_after
 from spark_jobs.dml.source import MergeSource, Names, estimated_bytes
 from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, by_clause
@@ -115,31 +116,8 @@ def _rewritten(
         *zip([clause.action for clause in clauses.matched], values.matched, strict=True),
         *zip([clause.action for clause in by_source], by_source_values, strict=True),
     ]
-    action = fn.col(names.action)
-    deletes = [index for index, (kind, _) in enumerate(all_clauses) if kind is MergeAction.DELETE]
-    if deletes and not rest.records_changes:
-        joined = joined.where(action.isNull() | ~action.isin(deletes))
     kept = {field.name: _unchanged_column(touched, field.name, schema, target_alias) for field in schema}
-    columns = []
-    for field in schema:
-        value = by_clause(action, joined, field, all_clauses, otherwise=kept[field.name], caster=caster)
-        columns.append(value.alias(field.name))
-    columns += rest.states(action, all_clauses)
-    is_updated = action.isNotNull() & ~action.isin(deletes) if deletes else action.isNotNull()
-    if tracking is not None:
-        # An updated row keeps its id, and gets the version of the commit.
-        version = fn.col(quoted(tracking.row_commit_version_column))
-        columns += [
-            fn.col(quoted(tracking.row_id_column)),
-            fn.when(~is_updated, version).alias(tracking.row_commit_version_column),
-        ]
-    if rest.records_changes:
-        kind = fn.when(is_updated, fn.lit(RowKind.UPDATED)).otherwise(fn.lit(RowKind.COPIED))
-        if deletes:
-            kind = fn.when(action.isin(deletes), fn.lit(RowKind.DELETED)).otherwise(kind)
-        before = fn.struct(*[column.alias(name) for name, column in kept.items()])
-        columns += [kind.alias(names.kind), fn.when(is_updated, before).alias(names.before)]
-    return joined.select(*columns)
+    return rows_after(joined, all_clauses, kept=kept, rest=rest, names=names, caster=caster)
 
 
 def _with_by_source_actions(
