@@ -102,12 +102,12 @@ def row_condition(
     terms = _terms(text, schema, alias) if meaning.reads(text) else None
     if terms is None:
         return RowCondition(column=column, text=text, is_exact=False)
-    if not isinstance(where, str):
-        # The text of a Column shows strings like names, so that only some terms have one reading.
-        kept = [term for term in terms if _is_unambiguous(term)]
-    else:
-        kept = terms
-    kept = [term for term in kept if meaning.agrees(term, schema)]
+    # The text of a Column shows strings like names, so that only some terms have one reading.
+    kept = [
+        term
+        for term in terms
+        if meaning.agrees(term, schema) and (isinstance(where, str) or _is_unambiguous(term))
+    ]
     reads = conjunction(kept)
     return RowCondition(
         column=column,
