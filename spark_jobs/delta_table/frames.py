@@ -154,15 +154,17 @@ def optimize_frame(spark: SparkSession, snapshot: Snapshot, metrics: Mapping[str
         "endTimeMs": 0,
         "totalClusterParallelism": 0,
         "totalScheduledTasks": 0,
-        "numTableColumns": len(snapshot.schema),
+        "numTableColumns": len(snapshot.schema.names),
         "numTableColumnsWithStats": 0,
         "preserveInsertionOrder": False,
     }
     from pyspark.sql.types import StructType
 
     schema = StructType.fromDDL(OPTIMIZE)
-    inner = schema["metrics"].dataType
-    return spark.createDataFrame([(snapshot.store.uri, _fitted({**zeros, **metrics}, inner))], schema)
+    if not isinstance(schema, StructType):
+        raise AssertionError("a list of columns is a schema")
+    row = (snapshot.store.uri, _fitted({**zeros, **metrics}, schema["metrics"].dataType))
+    return spark.createDataFrame([row], schema)
 
 
 def empty_frame(spark: SparkSession) -> DataFrame:
