@@ -24,4 +24,4 @@ def test_the_example_runs(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
     script = tmp_path / "example.py"
     script.write_text(example)
     found = runpy.run_path(str(script))
-    assert found["result"].version_to == 1
+    assert found["changed"].first()["num_updated_rows"] == 1
