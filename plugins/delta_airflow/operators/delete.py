@@ -21,7 +21,7 @@ class DeltaDeleteOperator(DeltaTableOperator):
             `true` deletes every row (templated).
         target_alias: the alias of the table in the condition (templated).
         allowed_root_uris: locations outside the table's root where files of a shallow clone may be; a list,
-            or a template that renders to a list. Files elsewhere are not rewritten (templated).
+            or a template that renders to a list (templated).
         kwargs: those of `DeltaTableOperator` and of Airflow's BaseOperator.
     """
 
