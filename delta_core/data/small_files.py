@@ -89,7 +89,7 @@ def _statistics(
         if path in extremes:
             low, high = extremes[path]
             if low[index] is not None:
-                file_bounds(leaf, low[index], high[index], minimums, maximums)
+                file_bounds(leaf, low[index], high[index], minimums=minimums, maximums=maximums)
     return FileStatistics(
         num_records=size,
         minimums=minimums,

@@ -148,7 +148,9 @@ class StatisticsAccumulator:
             path = leaf.path
             if path in self._has_nan | self._unbounded or path not in self._minimums:
                 continue
-            file_bounds(leaf, self._minimums[path], self._maximums[path], minimums, maximums)
+            file_bounds(
+                leaf, self._minimums[path], self._maximums[path], minimums=minimums, maximums=maximums
+            )
         return FileStatistics(
             num_records=self._num_records,
             minimums=minimums,
@@ -170,6 +172,7 @@ def file_bounds(
     leaf: StatsLeaf,
     low: object,
     high: object,
+    *,
     minimums: dict[Path, object],
     maximums: dict[Path, object],
 ) -> None:
