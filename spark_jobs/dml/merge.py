@@ -118,8 +118,8 @@ def merge(
     uri: str,
     source: DataFrame,
     on: Sql,
-    clauses: MergeClauses,
     *,
+    clauses: MergeClauses,
     merge_schema: bool = False,
     storage_options: Mapping[str, str] | None = None,
     allowed_roots: Sequence[str | os.PathLike[str]] = (),
@@ -246,7 +246,15 @@ def merge_into(
         if found is not None:
             whole = {touched.keys[match.index] for match in found.matches if match.is_whole}
             removed = touched.select(whole)
-        metrics = merge_metrics(snapshot, request.clauses, plan.source, removed, matches, staged, found=found)
+        metrics = merge_metrics(
+            snapshot,
+            clauses=request.clauses,
+            source=plan.source,
+            removed=removed,
+            matches=matches,
+            staged=staged,
+            found=found,
+        )
         metrics |= {
             "materializeSourceTimeMs": _ms(source_read - began),
             "scanTimeMs": _ms(scanned - source_read),

@@ -173,7 +173,11 @@ REFUSED: dict[str, tuple[type[DeltaError], str, Any]] = {
         lambda s, t: spark_jobs.delete(s, t, engine_io="fast"),
     ),
     "no alias": (ConfigurationError, "alias", lambda s, t: spark_jobs.delete(s, t, alias="")),
-    "no clauses": (ConfigurationError, "clauses", lambda s, t: spark_jobs.merge(s, t, s.range(1), "1", {})),
+    "no clauses": (
+        ConfigurationError,
+        "clauses",
+        lambda s, t: spark_jobs.merge(s, t, s.range(1), "1", clauses={}),
+    ),
 }
 
 
