@@ -72,6 +72,13 @@ def write(source: str, uri: str) -> int:
     return int(DeltaTable(uri).version())
 
 
+def write_partitions(uri: str, partitions: int) -> int:
+    """Write a new table of one row in each partition."""
+    rows = pa.table({"p": [f"k{number}" for number in range(partitions)], "v": range(partitions)})
+    write_deltalake(uri, rows, partition_by=["p"])
+    return int(DeltaTable(uri).version())
+
+
 def first_query(uri: str, column: str, value: int) -> int:
     return int(DeltaTable(uri).to_pyarrow_table(partitions=[(column, "=", str(value))]).num_rows)
 

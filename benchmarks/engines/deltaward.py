@@ -108,6 +108,13 @@ def write(source: str, uri: str) -> int:
     return int(delta_core.DeltaTable(uri).version())
 
 
+def write_partitions(uri: str, partitions: int) -> int:
+    """Write a new table of one row in each partition."""
+    rows = pa.table({"p": [f"k{number}" for number in range(partitions)], "v": range(partitions)})
+    write_deltalake(uri, rows, partition_by=["p"])
+    return int(DeltaTable(uri).version())
+
+
 def first_query(uri: str, column: str, value: int) -> int:
     """The rows of one partition of a table that was not open."""
     return int(DeltaTable(uri).to_pyarrow_table(filters=f"{column} = {value}").num_rows)

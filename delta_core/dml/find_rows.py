@@ -142,6 +142,20 @@ def find_rows(
     )
 
 
+def row_matcher(
+    snapshot: Snapshot, predicate: Expression, *, allowed_roots: Sequence[LogStore] = ()
+) -> Callable[[AddFile], bool]:
+    """A function that reads a file of the table, and returns whether a predicate is true for one of its rows.
+
+    Args:
+        snapshot: a version with the file's schema.
+        predicate: the predicate, resolved against the table's schema.
+        allowed_roots: see `Scan`.
+    """
+    reader = _PositionReader(snapshot, predicate, allowed_roots, use_threads=True)
+    return lambda file: not reader.union(file).is_unchanged
+
+
 def _in_parallel(
     union: Callable[[AddFile], DeletionVectorUnion], files: Sequence[AddFile], threads: int
 ) -> Iterator[DeletionVectorUnion]:

@@ -29,7 +29,9 @@ from tests.support.soak import drawn
 LEVELS = ("Serializable", "WriteSerializable")
 
 _DEFINITIONS = {"rename a column", "drop a column", "add a column", "vectors off"}
-_MOVES_A = {"replace in A", "compaction of a"}
+_REPLACES_A = {"replace in A"}
+_MOVES_A = {"compaction of a"}
+_CHANGES_A = {UPDATE, *(name for name in BY_DELETION_VECTORS if "A" in name)}
 _DOMAIN = {"set the domain", "remove the domain"}
 _APART = {"delete elsewhere in A", "delete in C"}
 """What takes rows that the update does not, of the same file or of another."""
@@ -37,6 +39,8 @@ _APART = {"delete elsewhere in A", "delete in C"}
 
 def must_pass(loser: str, winner: str) -> bool:
     """Whether the two get along at every level, by what this library promises of them."""
+    if (loser in _CHANGES_A and winner in _MOVES_A) or (loser in _MOVES_A and winner in _CHANGES_A):
+        return True
     if winner == "delete all of A":
         return loser in ("append", "delete in C", "purge of B", *_DOMAIN)
     if loser in BY_DELETION_VECTORS and winner in BY_DELETION_VECTORS | _DOMAIN:
@@ -52,9 +56,10 @@ def must_conflict(loser: str, winner: str) -> bool:
     """Whether one of the two has to give way."""
     if winner in _DEFINITIONS:
         return True
-    in_a = {UPDATE, *(name for name in BY_DELETION_VECTORS if "A" in name)}
-    moved = loser in in_a and winner in _MOVES_A
-    return moved or (loser in _MOVES_A and winner in in_a) or (loser in _DOMAIN and winner in _DOMAIN)
+    replaced = (loser in _CHANGES_A and winner in _REPLACES_A) or (
+        loser in _REPLACES_A and winner in _CHANGES_A
+    )
+    return replaced or (loser in _DOMAIN and winner in _DOMAIN)
 
 
 PAIRS = [

@@ -68,7 +68,7 @@ def test_files_stay_and_only_changed_rows_are_written(spark: SparkSession, table
         ),
     )
     source = updates(spark, (1, "gone"), (2, "new"), (20, "added"))
-    metrics = spark_jobs.merge(spark, str(table), source, "t.id = s.id", clauses=clauses).output["metrics"]
+    metrics = spark_jobs.merge(spark, str(table), source, "t.id = s.id", clauses).output["metrics"]
     assert before < files_below(table)
     assert (metrics["numTargetRowsCopied"], metrics["numTargetFilesRemoved"]) == (0, 0)
     assert (metrics["numTargetDeletionVectorsAdded"], metrics["numOutputRows"]) == (2, 3)
@@ -81,7 +81,7 @@ def test_files_stay_and_only_changed_rows_are_written(spark: SparkSession, table
     assert now[20] not in ids.values()
     whole = MergeClauses(matched=(MergeClause(action=MergeAction.DELETE),))
     everything = spark.range(30).toDF("id").alias("s")
-    metrics = spark_jobs.merge(spark, str(table), everything, "t.id = s.id", clauses=whole).output["metrics"]
+    metrics = spark_jobs.merge(spark, str(table), everything, "t.id = s.id", whole).output["metrics"]
     assert (metrics["numTargetFilesAdded"], metrics["numTargetRowsDeleted"]) == (0, 9)
     assert metrics["numTargetDeletionVectorsRemoved"] == 2
     assert names_of(table) == {}
@@ -106,7 +106,7 @@ def test_an_upsert_reads_no_old_value(
     monkeypatch.setattr(changed_rows_module, "_from_target", refused)
     monkeypatch.setattr(positions_module, "POSITIONS_IN_DRIVER", most)
     source = updates(spark, (1, "new"), (2, "new"), (20, "new"))
-    metrics = spark_jobs.merge(spark, str(tmp_path / "t"), source, "t.id = s.id", clauses=UPSERT).output["metrics"]
+    metrics = spark_jobs.merge(spark, str(tmp_path / "t"), source, "t.id = s.id", UPSERT).output["metrics"]
     assert (metrics["numTargetRowsUpdated"], metrics["numTargetRowsInserted"]) == (2, 1)
     rows = {row["id"]: (row["name"], row["twice"]) for row in by_peer(tmp_path / "t").to_pylist()}
     kept = {key: ("old", 2 * key) for key in range(10) if key not in (1, 2)}
@@ -125,7 +125,7 @@ def test_identity_defaults_constraints_and_new_columns(spark: SparkSession, tmp_
     DeltaTable(uri).alter.add_constraint({"small": "id < 100"})
     numbers = {row["id"]: row["number"] for row in by_peer(uri).to_pylist()}
     source = spark.createDataFrame([(1, "x"), (50, "y")], "id bigint, note string").alias("s")
-    spark_jobs.merge(spark, str(uri), source, "t.id = s.id", clauses=UPSERT, merge_schema=True)
+    spark_jobs.merge(spark, str(uri), source, "t.id = s.id", UPSERT, merge_schema=True)
     rows = {row["id"]: row for row in by_peer(uri).to_pylist()}
     assert {key: rows[key]["number"] for key in numbers} == numbers
     assert rows[50]["number"] not in numbers.values()
@@ -133,13 +133,13 @@ def test_identity_defaults_constraints_and_new_columns(spark: SparkSession, tmp_
     before = files_below(uri)
     bad = spark.createDataFrame([(1, "x"), (100, "y")], "id bigint, note string").alias("s")
     with pytest.raises(ConstraintViolationError, match="small"):
-        spark_jobs.merge(spark, str(uri), bad, "t.id = s.id", clauses=UPSERT)
+        spark_jobs.merge(spark, str(uri), bad, "t.id = s.id", UPSERT)
     assert files_below(uri) == before
 
 
 def between(table: Path, frame: DataFrame, clauses: MergeClauses, winner: Callable[[], object]) -> Any:
     """A merge that another writer comes before."""
-    request = MergeRequest(on="t.id = s.id", clauses=clauses=clauses)
+    request = MergeRequest(on="t.id = s.id", clauses=clauses)
     snapshot = Snapshot.load(open_store(str(table)))
     return merge_into(frame, snapshot, request, before_commit=lambda: winner() and None)
 
