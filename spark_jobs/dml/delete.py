@@ -70,7 +70,7 @@ def delete(
         row matches and there is no idempotency key.
 
     Cost: one Spark job that reads the columns of the condition in the files that can match. Without deletion
-    vectors, another one that reads and writes the files with matching rows. No job for a condition over
+    vectors, another one that reads and writes the files with matching rows. No job runs for a condition over
     partition columns only.
 
     Raises:
