@@ -13,11 +13,14 @@ _EXPORTS = {
     "ConnectServer": "spark_jobs.connect_server",
     "DeltaTable": "spark_jobs.table",
     "SparkExecutor": "spark_jobs.spark_executor",
+    "delete": "spark_jobs.dml.delete",
     "files": "spark_jobs.reader.files",
     "get_session": "spark_jobs.session",
     "last_commit": "spark_jobs.writer.commits",
+    "merge": "spark_jobs.dml.merge",
     "read": "spark_jobs.reader.read",
     "read_changes": "spark_jobs.reader.changes",
+    "update": "spark_jobs.dml.update",
     "write": "spark_jobs.writer.write",
 }
 

@@ -48,10 +48,12 @@ class RowStatementResult:
     Attributes:
         committed: the commit; None when no row matched and the statement had no idempotency key to record.
         metrics: the metrics, named as in deltalake.
+        history: the metrics of the commit, named as in delta-spark; empty when nothing was committed.
     """
 
     committed: Committed | None
     metrics: Mapping[str, int] = field(default_factory=dict, hash=False)
+    history: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def version(self) -> int | None:
@@ -93,6 +95,7 @@ class RowStatement:
         verb: the verb for messages, such as `delete`.
         counted: the part of metric names that stands for changed rows, such as `deleted`.
         target_file_size_bytes: the size of new files; the table's size when None.
+        writer_kind: the kind of the writer that finds the rows and writes the files.
         run: the surroundings, such as the clock and the commit properties.
     """
 
@@ -101,6 +104,7 @@ class RowStatement:
     verb: str
     counted: str
     target_file_size_bytes: int | None = None
+    writer_kind: WriterKind = WriterKind.ARROW_ROWS
     run: Run = DEFAULT_RUN
 
     @property
@@ -156,7 +160,7 @@ class RowStatement:
         applied = self.run.already_applied(snapshot)
         if applied is not None:
             return applied
-        snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS, operation=f"{self.verb} rows")
+        snapshot.require_writable(writer_kind=self.writer_kind, operation=f"{self.verb} rows")
         if snapshot.properties.append_only:
             raise InvalidTableError(
                 f"The table is append-only, so {self.operation} cannot remove rows.",
@@ -166,7 +170,12 @@ class RowStatement:
         return None
 
     def execute(
-        self, predicate: Expression | None, change: Callable[[FoundRows], ChangedFiles]
+        self,
+        predicate: Expression | None,
+        change: Callable[[FoundRows], ChangedFiles],
+        *,
+        find: Callable[[], FoundRows] | None = None,
+        condition: str | None = None,
     ) -> RowStatementResult:
         """Find the rows, change their files, and commit.
 
@@ -176,6 +185,8 @@ class RowStatement:
         Args:
             predicate: the predicate, resolved against the table's schema; None stands for every row.
             change: writes the files of the commit. It must leave no file when it fails.
+            find: finds the rows in place of `find_rows`. Then `predicate` need only hold for all of them.
+            condition: the statement's condition for the history; that of `predicate` when None.
 
         Raises:
             ConcurrentModificationError: another writer changed or added matching rows. Nothing was committed.
@@ -183,31 +194,41 @@ class RowStatement:
             DeltaError: the errors of `find_rows` and `change`.
         """
         started = monotonic()
-        found = find_rows(self.snapshot, predicate, allowed_roots=self.run.allowed_roots)
+        if find is None:
+            found = find_rows(self.snapshot, predicate, allowed_roots=self.run.allowed_roots)
+        else:
+            found = find()
         scanned = monotonic()
         if not found.matches and self.run.commit.txn is None:
             times = {"scan_time_ms": _ms(scanned - started), "rewrite_time_ms": 0}
             return RowStatementResult(
                 committed=None, metrics=self._metrics(found, None) | times | _total(started)
             )
-        resolver = self._resolver()
+        resolver = self.resolver()
+        if condition is None and predicate is not None:
+            condition = to_spark_sql(predicate)
         transaction = self.run.begin(
             self.snapshot,
             operation=self.operation,
-            writer_kind=WriterKind.ARROW_ROWS,
-            operation_parameters={"predicate": [] if predicate is None else [to_spark_sql(predicate)]},
+            writer_kind=self.writer_kind,
+            operation_parameters={"predicate": [] if condition is None else [condition]},
             resolver=resolver,
         )
         changes = change(found)
         times = {"scan_time_ms": _ms(scanned - started), "rewrite_time_ms": _ms(monotonic() - scanned)}
         metrics = self._metrics(found, changes) | times
+        history = self._history(found, changes, metrics)
         with changes.owned.deleted_on_error():
             transaction.read_predicate(predicate).read_files(found.read_paths)
             transaction.add(*changes.removes, *changes.adds, *changes.changes).preserve_rows(True)
-            transaction.set_metrics(self._history(found, changes, metrics))
+            transaction.set_metrics(history)
         committed = commit_or_raise(transaction, owned=changes.owned, resolver=resolver)
         metrics |= self._committed_counts(committed, metrics)
-        return RowStatementResult(committed=committed, metrics=metrics | _total(started))
+        recorded = committed.operation_metrics
+        history = {
+            name: int(recorded.get(name, value)) for name, value in history.items() if value is not None
+        }
+        return RowStatementResult(committed=committed, metrics=metrics | _total(started), history=history)
 
     def rewritten(
         self,
@@ -268,7 +289,7 @@ class RowStatement:
             owned=owned,
         )
 
-    def _resolver(self) -> DeletionVectorMerger | None:
+    def resolver(self) -> DeletionVectorMerger | None:
         """The resolver that merges deletion vectors of concurrent statements; None when rows are copied."""
         if not self.uses_deletion_vectors:
             return None
@@ -313,7 +334,8 @@ class RowStatement:
     def _history(self, found: FoundRows, changes: ChangedFiles, metrics: Mapping[str, int]) -> dict[str, Any]:
         """The metrics by delta-spark's names, for `operationMetrics`."""
         removed_files = [match for match in found.matches if match.is_whole or not changes.dvs]
-        had_deletion_vectors = sum(match.file.deletion_vector is not None for match in found.matches)
+        had_deletion_vectors = [match for match in found.matches if match.file.deletion_vector is not None]
+        updated = [match for match in had_deletion_vectors if not match.is_whole and changes.dvs]
         return {
             "numRemovedFiles": metrics["num_removed_files"],
             "numAddedFiles": metrics["num_added_files"],
@@ -323,7 +345,8 @@ class RowStatement:
             f"num{self.counted.capitalize()}Rows": metrics.get(f"num_{self.counted}_rows"),
             "numCopiedRows": metrics["num_copied_rows"],
             "numDeletionVectorsAdded": changes.dvs,
-            "numDeletionVectorsRemoved": had_deletion_vectors,
+            "numDeletionVectorsRemoved": len(had_deletion_vectors),
+            "numDeletionVectorsUpdated": len(updated),
             "scanTimeMs": metrics["scan_time_ms"],
             "rewriteTimeMs": metrics["rewrite_time_ms"],
             "executionTimeMs": metrics["scan_time_ms"] + metrics["rewrite_time_ms"],

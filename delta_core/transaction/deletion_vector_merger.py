@@ -334,8 +334,8 @@ def _merge(
 
 def _counts(merged: Iterable[_MergedFile]) -> dict[str, int]:
     """The changes of the metrics that delta-spark records for a DELETE."""
-    names = ("numDeletedRows", "numRemovedFiles", "numDeletionVectorsAdded", "numDeletionVectorsRemoved")
-    counts = dict.fromkeys(names, 0)
+    of_vectors = ("numDeletionVectorsAdded", "numDeletionVectorsRemoved", "numDeletionVectorsUpdated")
+    counts = dict.fromkeys(("numDeletedRows", "numRemovedFiles", *of_vectors), 0)
     for file in merged:
         counts["numDeletedRows"] -= file.deleted_twice
         if file.had_deletion_vector and not file.gets_deletion_vector:
@@ -344,6 +344,8 @@ def _counts(merged: Iterable[_MergedFile]) -> dict[str, int]:
         had = file.kept.before.deletion_vector is not None
         has = file.kept.after.deletion_vector is not None and not file.is_done
         counts["numDeletionVectorsRemoved"] += has - had
+        has_both = file.gets_deletion_vector and file.kept.after.deletion_vector is not None
+        counts["numDeletionVectorsUpdated"] += has_both - (had and file.had_deletion_vector)
     return counts
 
 

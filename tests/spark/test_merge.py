@@ -28,9 +28,9 @@ from delta_core.errors import (
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
-from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.jobs.registry import JobRegistry
 from delta_core.jobs.run_job import run_job
+from delta_core.merge.clauses import MergeAction
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store

@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 import delta_core
 import spark_jobs
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError
-from delta_core.jobs.params.merge_clauses import MergeAction
+from delta_core.merge.clauses import MergeAction
 from delta_core.scan.scan import Scan
 from delta_core.schema.partition_values import hive_directory
 from delta_core.snapshot.snapshot import Snapshot

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from delta_core.errors import MergeDuplicateMatchError
 from delta_core.jobs.job_result import JobResult
-from delta_core.jobs.params.merge_clauses import MergeAction
+from delta_core.merge.clauses import MergeAction
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.open import open_store
 from spark_jobs.dml.clauses import MergeClause, MergeClauses

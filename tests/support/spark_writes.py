@@ -25,9 +25,9 @@ from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobStatus
 from delta_core.jobs.job_spec import JobSpec, TableRef
 from delta_core.jobs.params.engine_io import EngineIO
-from delta_core.jobs.params.merge_clauses import MergeAction
 from delta_core.jobs.registry import JobRegistry
 from delta_core.jobs.run_job import run_job
+from delta_core.merge.clauses import MergeAction
 from delta_core.run import Run
 from delta_core.schema.types import StructType
 from delta_core.table_features.feature import WriterKind

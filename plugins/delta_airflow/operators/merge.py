@@ -15,7 +15,7 @@ from delta_airflow.operators.rendered import (
     as_string,
 )
 from delta_core.jobs.params.merge import KIND, MERGE_SCHEMA, parse_merge
-from delta_core.jobs.params.merge_clauses import ACTIONS
+from delta_core.merge.clauses import ACTIONS
 
 
 class DeltaMergeOperator(DeltaTableOperator):

@@ -9,7 +9,7 @@ import pytest
 from delta_core.expressions.ast import TRUE
 from delta_core.expressions.render import to_spark_sql
 from delta_core.jobs.params.merge import parse_merge
-from delta_core.jobs.params.merge_clauses import MergeAction
+from delta_core.merge.clauses import MergeAction
 from delta_core.schema.types import (
     DATE,
     DOUBLE,
