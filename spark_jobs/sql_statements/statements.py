@@ -47,7 +47,7 @@ class TableReference:
         if len(self.parts) != 2 or self.parts[0].lower() not in ("delta", "deltaward"):
             return None
         path = self.parts[1]
-        return path if "/" in path or "\\" in path else None
+        return path if "/" in path or ":" in path else None
 
     @property
     def name(self) -> str:
