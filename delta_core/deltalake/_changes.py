@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
-from urllib.parse import quote
 
 import numpy as np
 
@@ -34,19 +33,14 @@ from delta_core.maintenance.vacuum.files import VacuumFiles
 from delta_core.maintenance.vacuum.plan import VacuumPlan, plan_vacuum
 from delta_core.maintenance.vacuum.protected import NAMED_COLUMNS
 from delta_core.run import Run
-from delta_core.scan import Scan
 from delta_core.schema.arrow import to_arrow
-from delta_core.schema.partition_values import hive_directory
 from delta_core.schema.types import StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
 from delta_core.storage.name_columns import name_column
 from delta_core.storage.uri import uri_scheme
 from delta_core.table_features.enablement import FEATURE_PREFIX, ProtocolRequest, protocol_for
 from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
-
-MANIFEST_DIRECTORY = "_symlink_format_manifest"
 
 
 def properties_of(configuration: Mapping[str, str | None] | None) -> dict[str, str] | None:
@@ -196,31 +190,6 @@ def _without_versions(
 def compact_logs(table: core.DeltaTable, first: int, last: int) -> None:
     """Write a log compaction file."""
     compact_log(table.snapshot, first=first, last=last)
-
-
-def write_manifests(table: core.DeltaTable) -> None:
-    """Write one manifest for each partition: the URIs of its files, one a line. Removes outdated ones."""
-    snapshot = table.snapshot
-    snapshot.require_readable(operation="write manifests of the data files")
-    store = snapshot.store
-    access = DataAccess(allowed_roots=(), clock=snapshot.clock)
-    files = Scan(snapshot).files(["path", "partition_values"])
-    lines: dict[str, list[str]] = {}
-    for path, pairs in zip(
-        files.column("path").to_pylist(), files.column("partition_values").to_pylist(), strict=True
-    ):
-        values = dict(pairs or ())
-        parts = (hive_directory(name, values.get(name)) for name in snapshot.partition_columns)
-        place = access.locate(path, store=store)
-        lines.setdefault("/".join(parts), []).append(f"{place.store.uri}/{quote(place.path)}")
-    written = set()
-    for directory, uris in lines.items():
-        path = "/".join(part for part in (MANIFEST_DIRECTORY, directory, "manifest") if part)
-        store.put(path, "".join(f"{uri}\n" for uri in sorted(uris)).encode())
-        written.add(path)
-    for outdated in store.walk(MANIFEST_DIRECTORY):
-        if outdated.path not in written and outdated.path.endswith("/manifest"):
-            store.delete(outdated.path)
 
 
 def commit_actions(
