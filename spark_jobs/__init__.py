@@ -26,6 +26,7 @@ _EXPORTS = {
     "merge": "spark_jobs.dml.merge",
     "read": "spark_jobs.reader.read",
     "read_changes": "spark_jobs.reader.changes",
+    "sql": "spark_jobs.sql_statements.sql",
     "table": "spark_jobs.names.read",
     "update": "spark_jobs.dml.update",
     "write": "spark_jobs.writer.write",

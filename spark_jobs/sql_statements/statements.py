@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from delta_core.jobs.params.merge_clauses import ClauseParams
-from delta_core.schema.types import DataType
+from delta_core.schema.types import DataType, StructField
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +177,7 @@ class CreateTable(Statement):
         provider: the name after `USING`; None when there is none.
         columns: None without a list of columns.
         cluster_by: paths of columns; None without the clause.
+        fields: the columns of the table after LIKE, once it is known.
     """
 
     table: TableReference
@@ -191,6 +192,7 @@ class CreateTable(Statement):
     query: Query | None = None
     like: TableReference | None = None
     constraints: tuple[tuple[str, str], ...] = ()
+    fields: tuple[StructField, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +234,7 @@ class Insert(Statement):
         partition: partition columns with a constant as SQL text, or None where the query has the value.
         if_not_exists: `IF NOT EXISTS` after the partition.
         replace_where: the condition of the rows to be replaced.
+        sql, start: the text of the whole statement, and its place.
     """
 
     table: TableReference
@@ -243,6 +246,8 @@ class Insert(Statement):
     if_not_exists: bool = False
     replace_where: Slice | None = None
     schema_evolution: bool = False
+    sql: str = ""
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from delta_core import After, First, IdentityGenerator, clone_table, define_column
+from delta_core import After, DeltaTable, First, IdentityGenerator, clone_table, define_column
 from delta_core.boundary import typed_errors
 from delta_core.dml.definition.replace import replace_table
 from delta_core.errors import (
@@ -93,9 +92,7 @@ def create(statement: CreateTable, around: Surroundings) -> DataFrame:
     return no_rows(around.spark)
 
 
-def _existing(
-    table: TableReference, location: str | None, around: Surroundings
-) -> TableAddress | None:
+def _existing(table: TableReference, location: str | None, around: Surroundings) -> TableAddress | None:
     """The table with this name; for a path, the table at the path."""
     if table.path is None:
         return around.find(table)
@@ -151,7 +148,9 @@ def _create_empty(statement: CreateTable, existing: TableAddress | None, around:
             fix="List the columns, add AS SELECT, or give the LOCATION of a table.",
         )
     else:
-        _at_location(statement, StructType(fields), around, lambda uri: _create_at(statement, uri, fields, around))
+        _at_location(
+            statement, StructType(fields), around, lambda uri: _create_at(statement, uri, fields, around)
+        )
         return
     if statement.table.path is None:
         names.register(around.spark, quoted(statement.table), uri, storage_options=around.storage_options)
@@ -164,8 +163,6 @@ def _fields(statement: CreateTable) -> tuple[StructField, ...]:
 def _create_at(
     statement: CreateTable, uri: str, fields: tuple[StructField, ...], around: Surroundings
 ) -> None:
-    from delta_core import DeltaTable
-
     DeltaTable.create(
         uri,
         StructType(fields),
@@ -179,9 +176,7 @@ def _create_at(
     )
 
 
-def _replace(
-    statement: CreateTable, uri: str, fields: tuple[StructField, ...], around: Surroundings
-) -> None:
+def _replace(statement: CreateTable, uri: str, fields: tuple[StructField, ...], around: Surroundings) -> None:
     with typed_errors("replacing the table"):
         replace_table(
             around.core(uri).snapshot,
@@ -204,9 +199,7 @@ def _configuration(statement: CreateTable) -> dict[str, str]:
     return {**statement.properties, **constraints}
 
 
-def _create_from_query(
-    statement: CreateTable, existing: TableAddress | None, around: Surroundings
-) -> None:
+def _create_from_query(statement: CreateTable, existing: TableAddress | None, around: Surroundings) -> None:
     assert statement.query is not None
     frame = query_frame(statement.query, around)
 
@@ -441,7 +434,9 @@ def _type_of(statement: AlterColumn, around: Surroundings) -> str | None:
 
 
 def _change_name(statement: RenameTable | SetLocation, around: Surroundings) -> DataFrame:
-    require_name(statement.table, "ALTER TABLE ... RENAME TO" if isinstance(statement, RenameTable) else "SET LOCATION")
+    require_name(
+        statement.table, "ALTER TABLE ... RENAME TO" if isinstance(statement, RenameTable) else "SET LOCATION"
+    )
     address = around.address(statement.table)
     name = quoted(statement.table)
     if isinstance(statement, SetLocation):
@@ -466,8 +461,3 @@ def _change_name(statement: RenameTable | SetLocation, around: Surroundings) -> 
         names.unregister(around.spark, name)
         names.register(around.spark, name, new_uri, storage_options=around.storage_options)
     return no_rows(around.spark)
-
-
-def name_of(uri: str) -> str:
-    """The last part of a path."""
-    return PurePath(uri).name

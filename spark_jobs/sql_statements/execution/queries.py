@@ -81,7 +81,7 @@ def query_frame(query: Query, around: Surroundings, *, prefix: str = "") -> Data
         UnsupportedSqlError: time travel of a table that is not one of this library.
     """
     pieces: list[tuple[int, int, str]] = []
-    frames: dict[str, DataFrame] = {}
+    frames: dict[str, Any] = {}
     for found in query.tables:
         address = around.find(found.table)
         if address is None:
@@ -100,8 +100,11 @@ def query_frame(query: Query, around: Surroundings, *, prefix: str = "") -> Data
             pieces.append((after, after, f" AS {alias}"))
     arguments: dict[str, Any] = {}
     if query.positional:
-        arguments["args"] = [around.bindings.positional[index] for index in query.positional
-                             if index < len(around.bindings.positional)]
+        arguments["args"] = [
+            around.bindings.positional[index]
+            for index in query.positional
+            if index < len(around.bindings.positional)
+        ]
     elif query.parameters:
         known = around.bindings.named
         arguments["args"] = {name: known[name] for name in sorted(query.parameters) if name in known}
@@ -146,7 +149,7 @@ def table_frame(found: FoundTable, uri: str, around: Surroundings) -> DataFrame:
 def _changes_frame(found: FoundTable, uri: str, around: Surroundings) -> DataFrame:
     changes = found.changes
     assert changes is not None
-    bounds: dict[str, int] = {}
+    bounds: dict[str, Any] = {}
     for side, bound in (("starting", changes.first), ("ending", changes.last)):
         if isinstance(bound, str):
             bounds[f"{side}_timestamp"] = around.epoch_ms(bound)
@@ -175,9 +178,7 @@ def reference_frame(
     return read_files(around.spark, snapshot, live.to_table(needed), reach)
 
 
-def _file_predicate(
-    where: tuple[str, ...], snapshot: Snapshot, around: Surroundings
-) -> Expression | None:
+def _file_predicate(where: tuple[str, ...], snapshot: Snapshot, around: Surroundings) -> Expression | None:
     """The conditions by which files are left out. Spark evaluates the conditions on the rows itself."""
     terms = []
     for text in where:

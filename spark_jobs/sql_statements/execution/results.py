@@ -26,9 +26,7 @@ def no_rows(spark: SparkSession) -> DataFrame:
 def affected_rows(spark: SparkSession, result: JobResult, *metrics: str) -> DataFrame:
     """The number of rows that a statement changed, as the sum of some metrics."""
     found = metrics_of(result)
-    return frame_of(
-        spark, "num_affected_rows bigint", [(sum(int(found.get(name, 0)) for name in metrics),)]
-    )
+    return frame_of(spark, "num_affected_rows bigint", [(sum(int(found.get(name, 0)) for name in metrics),)])
 
 
 def metrics_of(result: JobResult) -> Mapping[str, Any]:

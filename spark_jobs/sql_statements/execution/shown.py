@@ -10,7 +10,6 @@ from delta_core.schema.field_metadata import COMMENT_KEY, CURRENT_DEFAULT_KEY
 from delta_core.schema.types import StructField
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.snapshot.table_definition import clustering_of
-from delta_core.table_features.generation import generation_expressions
 from spark_jobs.schema import to_spark, type_to_ddl
 from spark_jobs.sql_statements.execution.results import frame_of
 from spark_jobs.sql_statements.execution.surroundings import Surroundings, quoted

@@ -24,7 +24,6 @@ from spark_jobs import names
 from spark_jobs.engine_io import TableReach, table_reach
 from spark_jobs.expressions.sql_semantics import SqlSemantics
 from spark_jobs.names import TableAddress
-from spark_jobs.spark_errors import NotADeltaTableError
 from spark_jobs.spark_executor import SparkExecutor
 from spark_jobs.sql_statements.parsing.cursor import NO_BINDINGS, Bindings
 from spark_jobs.sql_statements.parsing.tokens import Lexis
@@ -78,7 +77,7 @@ class Surroundings:
             return self._checked(TableAddress(uri=table.path, provider=table.parts[0].lower()))
         try:
             return self._checked(names.resolve(self.spark, quoted(table)))
-        except (NotADeltaTableError, TableNotFoundError):
+        except TableNotFoundError:
             return None
 
     def address(self, table: TableReference) -> TableAddress:
@@ -168,9 +167,7 @@ class Surroundings:
         else:
             column, shown = fn.expr(timestamp.sql), timestamp.sql
         try:
-            rows = (
-                self.spark.range(1).select(fn.unix_millis(column.cast("timestamp")).alias("ms")).collect()
-            )
+            rows = self.spark.range(1).select(fn.unix_millis(column.cast("timestamp")).alias("ms")).collect()
         except PySparkException as error:
             raise _not_a_time(shown, str(error).split("\n", 1)[0]) from error
         if rows[0]["ms"] is None:

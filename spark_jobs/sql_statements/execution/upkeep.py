@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from delta_core import convert_to_deltalake
 from delta_core.errors import RetentionTooShortError, UnsupportedSqlError
 from delta_core.schema.types import StructField, StructType
-from spark_jobs.delta_table import DeltaTable
+from spark_jobs.delta_table.frames import optimize_frame, restore_frame
+from spark_jobs.delta_table.table import DeltaTable
 from spark_jobs.sql_statements.execution.results import frame_of, no_rows
 from spark_jobs.sql_statements.execution.surroundings import Surroundings
 from spark_jobs.sql_statements.statements import (
@@ -51,6 +52,27 @@ def optimize(statement: Optimize, around: Surroundings) -> DataFrame:
     return builder.executeCompaction()
 
 
+def _full(statement: Optimize, around: Surroundings) -> DataFrame:
+    """Cluster all files again, also those that are clustered already."""
+    if statement.where is not None:
+        raise UnsupportedSqlError(
+            "OPTIMIZE FULL with a condition is not supported.",
+            cause="A clustered table has no partitions that a condition could select.",
+            fix="Leave out WHERE.",
+        )
+    table = around.core(around.uri(statement.table))
+    metrics = table.optimize.cluster(full=True, executor=around.executor, commit_properties=around.commit)
+    return optimize_frame(around.spark, table.snapshot, metrics)
+
+
+def reorganize(statement: Reorganize, around: Surroundings) -> DataFrame:
+    """Rewrite the files with deleted rows without these rows."""
+    table = around.core(around.uri(statement.table))
+    where = None if statement.where is None else statement.where.sql
+    metrics = table.optimize.purge(where, executor=around.executor, commit_properties=around.commit)
+    return optimize_frame(around.spark, table.snapshot, metrics)
+
+
 def vacuum(statement: Vacuum, around: Surroundings) -> DataFrame:
     """Delete files that no version within the retention needs; with DRY RUN, list them."""
     if statement.lite:
@@ -74,7 +96,8 @@ def vacuum(statement: Vacuum, around: Surroundings) -> DataFrame:
         raise RetentionTooShortError(
             error.problem,
             cause=error.cause,
-            fix=f"Write a longer RETAIN. If no reader or writer needs the files: SET {_RETENTION_CHECK} = false.",
+            fix="Write a longer RETAIN. If no reader or writer needs the files, run: "
+            f"SET {_RETENTION_CHECK} = false.",
         ) from error
     root = table.table_uri.rstrip("/")
     rows = [(f"{root}/{path}",) for path in paths] if statement.dry_run else [(root,)]
@@ -83,11 +106,13 @@ def vacuum(statement: Vacuum, around: Surroundings) -> DataFrame:
 
 def restore(statement: Restore, around: Surroundings) -> DataFrame:
     """Restore a table to a version or a time."""
-    table = table_of(statement.table, around)
-    if statement.table.version is not None:
-        return table.restoreToVersion(statement.table.version)
-    assert statement.table.timestamp is not None
-    return table.restoreToTimestamp(around.epoch_ms(statement.table.timestamp))
+    wanted = statement.table
+    plan = around.core(around.uri(wanted)).restore(
+        wanted.version,
+        timestamp_ms=None if wanted.timestamp is None else around.epoch_ms(wanted.timestamp),
+        commit_properties=around.commit,
+    )
+    return restore_frame(around.spark, plan)
 
 
 def convert(statement: ConvertToDelta, around: Surroundings) -> DataFrame:
@@ -131,6 +156,5 @@ def copy(statement: CopyInto, around: Surroundings) -> DataFrame:
     raise UnsupportedSqlError(
         "COPY INTO is not supported.",
         cause="The table would have to remember which files it has loaded.",
-        fix=f"Use INSERT INTO {statement.table.name} SELECT ... FROM {statement.file_format}.`path`, or a load "
-        "job with an idempotency key (docs/loading.md).",
+        fix="Insert from the files, or use a load job with an idempotency key (docs/loading.md).",
     )

@@ -99,7 +99,7 @@ def _named(statement: Insert, frame: DataFrame, schema: StructType) -> DataFrame
         raise SchemaMismatchError(
             f"The query has {len(frame.columns)} columns, and INSERT needs {len(names)}.",
             cause=f"The columns to be filled are {', '.join(names)}.",
-            fix="Add the missing columns, or name the columns of the query after the table: INSERT INTO t (a).",
+            fix="Add the missing columns, or list the columns to fill after the table: INSERT INTO t (a).",
         )
     return frame.toDF(*names)
 
@@ -141,7 +141,9 @@ def _has_rows(snapshot: Snapshot, condition: str | None, around: Surroundings) -
             "IF NOT EXISTS is not supported without constants for the partition.",
             fix="Write INSERT OVERWRITE t PARTITION (name = constant) IF NOT EXISTS ...",
         )
-    batches = around.core(snapshot.store.uri).to_batches(columns=[snapshot.schema.names[0]], filters=condition)
+    batches = around.core(snapshot.store.uri).to_batches(
+        columns=[snapshot.schema.names[0]], filters=condition
+    )
     return any(batch.num_rows for batch in batches)
 
 
@@ -198,10 +200,10 @@ def merge_rows(statement: Merge, around: Surroundings) -> DataFrame:
         **_options(around),
     )
     found = metrics_of(result)
-    counts = [
-        int(found.get(f"numTargetRows{kind}", 0)) for kind in ("Updated", "Deleted", "Inserted")
-    ]
-    schema = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
+    counts = [int(found.get(f"numTargetRows{kind}", 0)) for kind in ("Updated", "Deleted", "Inserted")]
+    schema = (
+        "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
+    )
     return frame_of(around.spark, schema, [(sum(counts), *counts)])
 
 

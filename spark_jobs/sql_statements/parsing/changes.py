@@ -65,6 +65,8 @@ def take_insert(cursor: Cursor) -> Insert:
         if_not_exists=if_not_exists,
         replace_where=where,
         schema_evolution=evolution,
+        sql=cursor.text(cursor.tokens[0].start, cursor.tokens[-1].start).strip(),
+        start=cursor.tokens[0].start,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from spark_jobs.sql_statements.parsing.columns import take_column
 from spark_jobs.sql_statements.parsing.cursor import Cursor
-from spark_jobs.sql_statements.parsing.query import at_query, take_query
+from spark_jobs.sql_statements.parsing.query import QUERY_WORDS, at_query, query_between, take_query
 from spark_jobs.sql_statements.parsing.tokens import TokenKind
 from spark_jobs.sql_statements.statements import (
     CloneTable,
@@ -15,6 +16,7 @@ from spark_jobs.sql_statements.statements import (
     CreateTable,
     CreateView,
     DropTable,
+    SelectStatement,
     SparkStatement,
     Statement,
     TableReference,
@@ -26,10 +28,8 @@ PROVIDERS = frozenset({"delta", "deltaward"})
 
 def take_create(cursor: Cursor) -> Statement:
     """Take `CREATE` or `REPLACE`, of a table or of something else, which is left to Spark."""
-    first = cursor.position
-    replace = cursor.accept("REPLACE")
-    mode = CreateMode.REPLACE if replace else CreateMode.CREATE
-    if not replace:
+    mode = CreateMode.REPLACE if cursor.accept("REPLACE") else CreateMode.CREATE
+    if mode is CreateMode.CREATE:
         cursor.expect("CREATE")
         if cursor.accept("OR", "REPLACE"):
             mode = CreateMode.CREATE_OR_REPLACE
@@ -43,7 +43,7 @@ def take_create(cursor: Cursor) -> Statement:
             cursor.unsupported(f"CREATE {' '.join(words)}", fix="Create a table, and load it with jobs.")
     temporary = cursor.accept("TEMPORARY") or cursor.accept("TEMP")
     if cursor.at("VIEW") or (cursor.at("GLOBAL") and not cursor.at("GLOBAL", "TABLE")):
-        return _view(cursor, first, temporary=temporary, replace=mode is CreateMode.CREATE_OR_REPLACE)
+        return _view(cursor, temporary=temporary, replaces=mode is CreateMode.CREATE_OR_REPLACE)
     cursor.accept("EXTERNAL")
     if temporary or not cursor.accept("TABLE"):
         return left_to_spark(cursor, "CREATE")
@@ -52,6 +52,8 @@ def take_create(cursor: Cursor) -> Statement:
             cursor.fail("OR REPLACE and IF NOT EXISTS exclude each other", fix="Use one of the two.")
         mode = CreateMode.IF_NOT_EXISTS
     table = cursor.reference()
+    if table.path is None and _is_of_spark(cursor):
+        return _left_with_query(cursor)
     if cursor.at("LIKE"):
         return _like(cursor, table, mode)
     if cursor.at("CLONE") or cursor.at("SHALLOW", "CLONE") or cursor.at("DEEP", "CLONE"):
@@ -65,17 +67,45 @@ def left_to_spark(cursor: Cursor, what: str, tables: tuple[TableReference, ...] 
     return SparkStatement(sql=whole(cursor), what=what, tables=tables)
 
 
+def _is_of_spark(cursor: Cursor) -> bool:
+    """Whether the table has the format of another provider, by `USING`, `STORED AS` or `ROW FORMAT`."""
+    depth = 0
+    for index in range(cursor.position, len(cursor.tokens) - 1):
+        token, after = cursor.tokens[index], cursor.tokens[index + 1]
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth or token.is_symbol(")"):
+            continue
+        if token.is_word("USING"):
+            return after.value.lower() not in PROVIDERS
+        if token.is_word("STORED") or (token.is_word("ROW") and after.is_word("FORMAT")):
+            return True
+        if token.is_word("AS") or any(token.is_word(word) for word in QUERY_WORDS):
+            return False
+    return False
+
+
+def _left_with_query(cursor: Cursor) -> SelectStatement:
+    """A statement of Spark, whose query may read tables of this library."""
+    while not cursor.at_end and not cursor.at("AS"):
+        cursor.next()
+    inner = take_query(cursor) if cursor.accept("AS") and at_query(cursor) else None
+    last = len(cursor.tokens) - 1
+    outer = query_between(cursor, 0, last)
+    cursor.position = last
+    return SelectStatement(query=replace(outer, tables=() if inner is None else inner.tables))
+
+
 def whole(cursor: Cursor) -> str:
     """The text of the whole statement."""
     return cursor.text(cursor.tokens[0].start, cursor.tokens[-1].start).strip()
 
 
-def _view(cursor: Cursor, first: int, *, temporary: bool, replace: bool) -> Statement:
+def _view(cursor: Cursor, *, temporary: bool, replaces: bool) -> Statement:
     start = cursor.position
     if temporary and cursor.accept("VIEW") and not cursor.at("IF"):
         name = cursor.path("name of a view")
         if len(name) == 1 and cursor.accept("AS"):
-            return CreateView(name=name[0], query=take_query(cursor), replace=replace)
+            return CreateView(name=name[0], query=take_query(cursor), replace=replaces)
     cursor.position = start
     while not cursor.at_end and not cursor.at("AS"):
         cursor.next()

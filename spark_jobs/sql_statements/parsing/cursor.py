@@ -476,10 +476,10 @@ class Cursor:
                 if self.peek().kind is TokenKind.WORD and self.peek().value.upper() in _UNITS:
                     self.next()
             return
-        if any(token.is_word(word) for word in ("TIMESTAMP", "DATE", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")):
-            if self.peek(1).kind is TokenKind.STRING:
-                self.position += 2
-                return
+        typed = any(token.is_word(word) for word in _TIME_TYPES)
+        if typed and self.peek(1).kind is TokenKind.STRING:
+            self.position += 2
+            return
         if token.kind in (TokenKind.STRING, TokenKind.NUMBER):
             self.next()
             return
@@ -511,6 +511,7 @@ class Cursor:
         )
 
 
+_TIME_TYPES: Final = ("TIMESTAMP", "DATE", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
 TRAVEL_WORDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
 _AFTER_ALIAS: Final = ("FROM", "WHERE", "ON", "JOIN", "AS", "GROUP", "ORDER", "UNION", "USING", "WHEN")
 _UNITS: Final = frozenset(
