@@ -154,7 +154,7 @@ def optimize_frame(spark: SparkSession, snapshot: Snapshot, metrics: Mapping[str
         "endTimeMs": 0,
         "totalClusterParallelism": 0,
         "totalScheduledTasks": 0,
-        "numTableColumns": len(snapshot.schema),
+        "numTableColumns": len(snapshot.schema.names),
         "numTableColumnsWithStats": 0,
         "preserveInsertionOrder": False,
     }

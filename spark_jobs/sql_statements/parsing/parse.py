@@ -94,7 +94,10 @@ def parse_statement(text: str, bindings: Bindings = NO_BINDINGS, lexis: Lexis = 
     source = SqlText(text)
     tokens = tokens_of(source, lexis)
     if tokens[0].is_word("BEGIN"):
-        return SparkStatement(sql=text, what="BEGIN")
+        end = max(
+            token.end for token in tokens if not token.is_symbol(";") and token.kind is not TokenKind.END
+        )
+        return SparkStatement(sql=text[tokens[0].start : end], what="BEGIN")
     parts = list(_parts(tokens))
     if not parts:
         source.fail("There is no statement", 0, cause="The text is blank.", fix="Write one SQL statement.")

@@ -288,7 +288,7 @@ def _is_common_table(node: exp.Table, name: str) -> bool:
     above = node.parent
     while above is not None:
         with_ = above if isinstance(above, exp.With) else above.args.get("with_")
-        if isinstance(with_, exp.With):
+        if isinstance(with_, exp.With) and with_ is not below:
             for item in with_.expressions:
                 if item is below and not with_.args.get("recursive"):
                     break
@@ -379,6 +379,18 @@ def _constant(cursor: Cursor, node: exp.Expression) -> exp.Expression | None:
     return None
 
 
+def _is_table_query(cursor: Cursor, at: int, first: int) -> bool:
+    """Whether the word at this token is that of the query `TABLE name`."""
+    if not cursor.tokens[at].is_word("TABLE"):
+        return False
+    before = cursor.tokens[at - 1]
+    return (
+        at == first
+        or before.is_symbol("(")
+        or before.value.upper() in ("ALL", "UNION", "EXCEPT", "INTERSECT")
+    )
+
+
 def _scanned(cursor: Cursor, first: int, last: int, specials: list[_Special]) -> Iterator[FoundTable]:
     """The tables of a query that sqlglot does not parse: the names after FROM and JOIN."""
     common = {
@@ -395,7 +407,7 @@ def _scanned(cursor: Cursor, first: int, last: int, specials: list[_Special]) ->
             reference, ends, changes = _with_special([], token.start, special.end, specials, cursor)
             yield FoundTable(table=reference, changes=changes)
             continue
-        if not (token.is_word("FROM") or token.is_word("JOIN")):
+        if not (token.is_word("FROM") or token.is_word("JOIN") or _is_table_query(cursor, at - 1, first)):
             continue
         if after.kind not in (TokenKind.WORD, TokenKind.NAME):
             continue

@@ -86,7 +86,10 @@ def take_restore(cursor: Cursor) -> Restore:
     """Take `RESTORE`."""
     cursor.expect("RESTORE")
     cursor.accept("TABLE")
-    name = cursor.reference()
+    name = cursor.reference(time_travel=True)
+    if name.is_time_travel:
+        cursor.expect_end("RESTORE")
+        return Restore(table=name)
     cursor.accept("TO")
     if not any(cursor.peek().is_word(word) for word in TRAVEL_WORDS):
         cursor.fail("VERSION AS OF or TIMESTAMP AS OF is expected here")
