@@ -96,7 +96,7 @@ def _existing(table: TableReference, location: str | None, around: Surroundings)
     """The table with this name; for a path, the table at the path."""
     if table.path is None:
         return around.find(table)
-    if location is not None and location != table.path:
+    if location is not None and around.canonical(location) != around.canonical(table.path):
         raise ConfigurationError(
             "The table has two locations.",
             cause=f"Its name is the path {table.path}, and LOCATION is {location}.",

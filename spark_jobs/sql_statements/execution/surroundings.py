@@ -110,11 +110,13 @@ class Surroundings:
             )
         return uri
 
+    def canonical(self, uri: str) -> str:
+        """The one spelling of a URI or path, without a slash at its end. No request."""
+        options = options_for(uri, self.storage_options or {})
+        return open_store(uri, storage_options=options, clock=self.clock).uri.rstrip("/")
+
     def _is_below(self, uri: str, root: str) -> bool:
-        place, above = (
-            open_store(item, storage_options=options_for(item, self.storage_options or {})).uri.rstrip("/")
-            for item in (uri, root)
-        )
+        place, above = self.canonical(uri), self.canonical(root)
         return place == above or place.startswith(f"{above}/")
 
     def _checked(self, address: TableAddress) -> TableAddress:

@@ -94,10 +94,8 @@ def parse_statement(text: str, bindings: Bindings = NO_BINDINGS, lexis: Lexis = 
     source = SqlText(text)
     tokens = tokens_of(source, lexis)
     if tokens[0].is_word("BEGIN"):
-        end = max(
-            token.end for token in tokens if not token.is_symbol(";") and token.kind is not TokenKind.END
-        )
-        return SparkStatement(sql=text[tokens[0].start : end], what="BEGIN")
+        own = [token for token in tokens[:-1] if not token.is_symbol(";")]
+        return SparkStatement(sql=text[own[0].start : own[-1].end], what="BEGIN")
     parts = list(_parts(tokens))
     if not parts:
         source.fail("There is no statement", 0, cause="The text is blank.", fix="Write one SQL statement.")

@@ -419,6 +419,9 @@ def _scanned(cursor: Cursor, first: int, last: int, specials: list[_Special]) ->
             continue
         ends = cursor.tokens[index - 1].end
         reference, ends, _ = _with_special(parts, after.start, ends, specials, cursor)
+        if token.is_word("TABLE"):
+            yield FoundTable(table=reference)
+            continue
         following = next(token for token in cursor.tokens if token.start >= ends)
         has_alias = following.kind is TokenKind.NAME or (
             following.kind is TokenKind.WORD

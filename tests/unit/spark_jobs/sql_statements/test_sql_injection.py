@@ -1,4 +1,4 @@
-"""Hostile texts in every argument of a statement are data, or refused; they never become another statement."""
+"""Hostile texts in the arguments of a statement are data or refused, and never another statement."""
 
 from __future__ import annotations
 
