@@ -36,7 +36,7 @@ class DefaultSource(DataSource):
         return to_spark(Snapshot.load(open_store(path)).schema)
 
     def reader(self, schema: StructType) -> NoReturn:
-        """Raises ConfigurationError: Spark does not tell a data source where a named table is."""
+        """Raises ConfigurationError: Spark does not give a data source the location of a named table."""
         raise _no_path()
 
 

@@ -16,18 +16,13 @@ Flag = bool
 """A `bool` whose check is here, so that the error is the one that delta-spark raises."""
 
 
-def condition_of(value: Any, *, what: str = "'condition'", may_be_none: bool = True) -> Sql | None:
-    """A condition, as it is.
+def condition_of(value: Any, *, what: str = "'condition'") -> Sql | None:
+    """A condition, or None without one.
 
     Raises:
         ArgumentTypeError: it is neither a string nor a Column.
-        ArgumentValueError: it is None and must not be.
     """
-    if value is None:
-        if may_be_none:
-            return None
-        raise ArgumentValueError(f"{what} cannot be None.", fix="Pass SQL text or a Column.")
-    if isinstance(value, str | Column):
+    if value is None or isinstance(value, str | Column):
         return value
     raise ArgumentTypeError(
         f"{what} must be a Spark SQL Column or a string (expression in SQL syntax).",
@@ -40,12 +35,12 @@ def values_of(value: Any, *, what: str) -> dict[str, Sql]:
     """A map from columns to expressions, as it is.
 
     Raises:
-        ArgumentValueError: it is None.
+        ArgumentValueError: the argument is missing.
         ArgumentTypeError: it is not a dict, or a key or a value has another type.
     """
     fix = "Pass a dict such as {'price': 'price * 2'}."
     if value is None:
-        raise ArgumentValueError(f"{what} cannot be None.", fix=fix)
+        raise ArgumentValueError(f"{what} cannot be {value}.", fix=fix)
     if not isinstance(value, dict):
         raise ArgumentTypeError(f"{what} must be a dict, found to be {type(value)}.", fix=fix)
     for name, expression in value.items():
@@ -69,11 +64,11 @@ def source_of(value: Any) -> DataFrame:
     """The source of a merge, as it is.
 
     Raises:
-        ArgumentValueError: it is None.
+        ArgumentValueError: the argument is missing.
         ArgumentTypeError: it is not a DataFrame.
     """
     if value is None:
-        raise ArgumentValueError("'source' in merge cannot be None.", fix="Pass a DataFrame.")
+        raise ArgumentValueError(f"'source' in merge cannot be {value}.", fix="Pass a DataFrame.")
     if not isinstance(value, DataFrame):
         raise ArgumentTypeError("Type of 'source' in merge must be DataFrame.", fix="Pass a DataFrame.")
     return value

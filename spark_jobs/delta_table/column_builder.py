@@ -115,7 +115,7 @@ class DeltaColumnBuilder:
             )
         if self._always is not None and self._by_default is not None:
             raise ArgumentValueError(
-                "generatedByDefaultAs and generatedAlwaysAs cannot both be set.",
+                "The arguments generatedByDefaultAs and generatedAlwaysAs cannot both be set.",
                 cause=f"The column is {self._name}",
                 fix="Set one of them.",
             )

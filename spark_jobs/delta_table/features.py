@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delta_core.errors import ConfigurationError, FeatureRemovalError
+from delta_core.errors import ConfigurationError
 from delta_core.table_features.enablement import MIN_READER_VERSION, MIN_WRITER_VERSION
 from delta_core.table_features.feature import FEATURES
-from delta_core.table_features.removal_rules import RULES
 from delta_core.table_features.upgrade import supported_features
 from spark_jobs.delta_table.arguments import needs
 from spark_jobs.spark_errors import (
     ArgumentValueError,
     FeatureNotPresentError,
     HistoryTruncationError,
-    NonremovableFeatureError,
     UnknownFeatureDropError,
     UnknownFeatureError,
 )
@@ -22,7 +20,7 @@ from spark_jobs.spark_errors import (
 if TYPE_CHECKING:
     from spark_jobs.delta_table.handle import Handle
 
-_SPELLINGS = {name.lower(): name for name in FEATURES}
+_KNOWN = frozenset(name.lower() for name in FEATURES)
 
 
 def upgrade_protocol(handle: Handle, reader_version: Any, writer_version: Any) -> None:
@@ -45,7 +43,7 @@ def upgrade_protocol(handle: Handle, reader_version: Any, writer_version: Any) -
 def add_feature(handle: Handle, name: Any) -> None:
     """Add a feature. Raises as `DeltaTable.addFeatureSupport`."""
     needs(name, str, name="featureName")
-    if name.lower() not in _SPELLINGS:
+    if name.lower() not in _KNOWN:
         raise UnknownFeatureError(
             f"The table feature {name!r} is not known.", fix="Pass the name of a feature of the protocol."
         )
@@ -61,8 +59,7 @@ def drop_feature(handle: Handle, name: Any, truncate_history: Any) -> None:
         needs(truncate_history, bool, name="truncateHistory")
     core = handle.core()
     supported = {one.lower() for one in supported_features(core.protocol())}
-    spelled = _SPELLINGS.get(name.lower())
-    if spelled is None and name.lower() not in supported:
+    if name.lower() not in _KNOWN and name.lower() not in supported:
         raise UnknownFeatureDropError(
             f"Cannot drop {name} because it is not supported by this version.",
             fix="Check the name of the feature.",
@@ -80,8 +77,4 @@ def drop_feature(handle: Handle, name: Any, truncate_history: Any) -> None:
         if not truncate_history:
             raise
         raise HistoryTruncationError(error.problem, cause=error.cause, fix=error.fix) from error
-    except FeatureRemovalError as error:
-        if spelled in RULES:
-            raise
-        raise NonremovableFeatureError(error.problem, cause=error.cause, fix=error.fix) from error
     handle.record(core)

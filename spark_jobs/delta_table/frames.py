@@ -161,8 +161,10 @@ def optimize_frame(spark: SparkSession, snapshot: Snapshot, metrics: Mapping[str
     from pyspark.sql.types import StructType
 
     schema = StructType.fromDDL(OPTIMIZE)
-    inner = schema["metrics"].dataType
-    return spark.createDataFrame([(snapshot.store.uri, _fitted({**zeros, **metrics}, inner))], schema)
+    if not isinstance(schema, StructType):
+        raise AssertionError("a list of columns is a schema")
+    row = (snapshot.store.uri, _fitted({**zeros, **metrics}, schema["metrics"].dataType))
+    return spark.createDataFrame([row], schema)
 
 
 def empty_frame(spark: SparkSession) -> DataFrame:

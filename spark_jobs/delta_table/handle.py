@@ -70,7 +70,7 @@ class Handle:
 
 
 def require_session(spark: SparkSession | None) -> SparkSession:
-    """The session, or the active one when it is None.
+    """The session, or the active one without an argument.
 
     Raises:
         ConfigurationError: there is no session.

@@ -118,7 +118,7 @@ class DeltaMergeBuilder:
 
         Returns:
             One row: `num_affected_rows`, `num_updated_rows`, `num_deleted_rows`, `num_inserted_rows`. All
-            figures of the merge are in `spark_jobs.last_result`.
+            metrics of the merge are in `spark_jobs.last_result`.
 
         Raises:
             DeltaError: see `spark_jobs.dml.merge.merge_into`. Nothing was committed, except that the commit

@@ -341,13 +341,16 @@ class DeltaTable:
                 (`col("s.id") == col("t.id")`, not `frame["id"]`).
 
         Raises:
-            ArgumentTypeError, ArgumentValueError: an argument has a wrong type, or is None. They are also a
-                TypeError and a ValueError.
+            ArgumentTypeError, ArgumentValueError: an argument has a wrong type, or is missing. They are also
+                a TypeError and a ValueError.
         """
-        on = condition_of(condition, what="'condition' in merge", may_be_none=False)
-        if on is None:
-            raise AssertionError("a condition that must not be None is not None")
-        return DeltaMergeBuilder(self._handle, source_of(source), on)
+        if condition is None:
+            raise ArgumentValueError(
+                f"'condition' in merge cannot be {condition}.", fix="Pass SQL text or a Column."
+            )
+        rows = source_of(source)
+        condition_of(condition, what="'condition' in merge")
+        return DeltaMergeBuilder(self._handle, rows, condition)
 
     # ------------------------------------------------------------ description
 

@@ -32,7 +32,7 @@ Opener = Callable[[str, str | None], "DeltaTable"]
 
 
 class Creation(Enum):
-    """What a builder does with a table that exists, and with one that does not."""
+    """The effect of a builder on a table that exists, and on one that does not."""
 
     CREATE = "create"
     CREATE_IF_NOT_EXISTS = "createIfNotExists"
@@ -122,7 +122,8 @@ class DeltaTableBuilder:
         built = DeltaColumnBuilder(colName).dataType(dataType).nullable(nullable)  # type: ignore[arg-type]
         if generatedAlwaysAs is not None and generatedByDefaultAs is not None:
             raise ArgumentValueError(
-                "generatedByDefaultAs and generatedAlwaysAs cannot both be set.", fix="Set one of them."
+                "The arguments generatedByDefaultAs and generatedAlwaysAs cannot both be set.",
+                fix="Set one of them.",
             )
         if generatedAlwaysAs is not None:
             built.generatedAlwaysAs(generatedAlwaysAs)

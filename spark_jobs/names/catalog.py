@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from delta_core.errors import ConfigurationError
 from delta_core.schema.types import StructType
 from spark_jobs.names.address import DELTAWARD, PROVIDERS, TableAddress
-from spark_jobs.names.identifiers import TableName, quoted
+from spark_jobs.names.identifiers import TableName
 from spark_jobs.schema import to_spark
 from spark_jobs.spark_errors import NamedTableExistsError, NamedTableNotFoundError, NotADeltaTableError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
 _MISSING = ("SCHEMA_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "NO_SUCH_NAMESPACE", "CATALOG_NOT_FOUND")
 
@@ -123,22 +123,38 @@ def remove(spark: SparkSession, name: TableName) -> bool:
     """Remove a table from the catalog; whether it was there. Spark deletes the files of a managed table."""
     if find(spark, name) is None:
         return False
-    spark.sql(f"DROP TABLE IF EXISTS {name.sql()}").collect()
+    spark.sql("DROP TABLE IF EXISTS IDENTIFIER(:name)", args={"name": name.sql()}).collect()
     return True
 
 
 def _shown(spark: SparkSession, namespace: tuple[str, ...], pattern: str) -> Iterator[CatalogEntry]:
     from pyspark.errors import AnalysisException
 
-    place = f" IN {'.'.join(map(quoted, namespace))}" if namespace else ""
     try:
-        rows = spark.sql(f"SHOW TABLE EXTENDED{place} LIKE '{pattern}'").collect()
+        rows = _rows(spark, TableName(parts=namespace).sql() if namespace else None, pattern)
     except AnalysisException as error:
         if str(error.getCondition()).startswith(_MISSING):
             return
         raise
     for row in rows:
         yield _entry(row["namespace"], row["tableName"], row["information"], namespace)
+
+
+def _rows(spark: SparkSession, database: str | None, pattern: str) -> list[Row]:
+    from pyspark.errors import ParseException
+
+    try:
+        if database is None:
+            return spark.sql("SHOW TABLE EXTENDED LIKE :pattern", args={"pattern": pattern}).collect()
+        arguments = {"database": database, "pattern": pattern}
+        statement = "SHOW TABLE EXTENDED IN IDENTIFIER(:database) LIKE :pattern"
+        return spark.sql(statement, args=arguments).collect()
+    except ParseException:
+        # Spark before 4.1 takes no parameter as a pattern. The callers compare the names.
+        if database is None:
+            return spark.sql("SHOW TABLE EXTENDED LIKE '*'").collect()
+        statement = "SHOW TABLE EXTENDED IN IDENTIFIER(:database) LIKE '*'"
+        return spark.sql(statement, args={"database": database}).collect()
 
 
 def _entry(database: str, table: str, information: str, asked: tuple[str, ...]) -> CatalogEntry:
@@ -181,7 +197,7 @@ def _pattern(name: str) -> str:
     """A pattern that matches the name: `*` stands for anything, and `|` separates alternatives.
 
     Spark makes a regular expression of the rest, so other characters match any one character here, and
-    `find` compares the names. The pattern has no quotes and no backslashes.
+    `find` compares the names.
     """
     return "".join(c if re.match(r"\w", c) else "." for c in name)
 

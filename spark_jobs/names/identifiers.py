@@ -1,4 +1,4 @@
-"""Names of tables as text: `catalog.database.table`, with backquotes where a part needs them."""
+"""Names of tables as strings: `catalog.database.table`, with backquotes where a part needs them."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class TableName:
 
 
 def parse_name(text: str) -> TableName:
-    """A name from its text.
+    """The name in a string.
 
     Raises:
-        ConfigurationError: the text is not a name.
+        ConfigurationError: the string is not a name.
     """
     text = require_string(text, what="name of a table")
     parts: list[str] = []

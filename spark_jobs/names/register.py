@@ -45,7 +45,7 @@ def register(
     Raises:
         TableNotFoundError: no table exists at the URI.
         NamedTableExistsError: the name is in use. It is also an `AnalysisException`.
-        ConfigurationError: the text is not a name, or Spark cannot store it.
+        ConfigurationError: the string is not a name, or Spark cannot store it.
     """
     parsed = _plain_name(name)
     snapshot = Snapshot.load(open_store(uri, storage_options=storage_options))
@@ -82,7 +82,7 @@ def claim(
 
     Raises:
         NamedTableExistsError: the name is in use. It is also an `AnalysisException`.
-        ConfigurationError: the text is not a name, or Spark cannot store it.
+        ConfigurationError: the string is not a name, or Spark cannot store it.
     """
     parsed = _plain_name(name)
     catalog.add(spark, parsed, schema, location=None, description=description)
@@ -102,7 +102,7 @@ def unregister(spark: SparkSession, name: str, *, registry: str | os.PathLike[st
         Whether a table had the name.
 
     Raises:
-        ConfigurationError: the text is not a name, or the registry file is not valid.
+        ConfigurationError: the string is not a name, or the registry file is not valid.
     """
     parsed = _plain_name(name)
     file = registry_of(spark, registry)

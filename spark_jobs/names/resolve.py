@@ -33,7 +33,7 @@ def resolve(
     Raises:
         NamedTableNotFoundError: no table has the name. It is also an `AnalysisException`.
         NotADeltaTableError: the name belongs to a view or to a table of another format.
-        ConfigurationError: the text is not a name, or the registry file is not valid.
+        ConfigurationError: the string is not a name, or the registry file is not valid.
     """
     parsed = parse_name(name)
     found = find(spark, parsed, registry=registry)
@@ -63,7 +63,7 @@ def registered(
         registry: the path of a registry file; by default that of the setting `spark.deltaward.tables`.
 
     Raises:
-        ConfigurationError: the text is not a name, or the registry file is not valid.
+        ConfigurationError: the string is not a name, or the registry file is not valid.
     """
     namespace = () if database is None else parse_name(database).parts
     file = registry_of(spark, registry)

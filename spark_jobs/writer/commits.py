@@ -33,7 +33,7 @@ def record_commit(uri: str, version: int) -> None:
 def last_result(uri: str) -> JobResult | None:
     """The result of this process's newest DELETE, UPDATE or MERGE of the table through `DeltaTable`, or None.
 
-    These methods return what delta-spark's return. The result has every figure. No request.
+    These methods return what delta-spark's return. The result has every metric. No request.
     """
     with _LOCK.held():
         return _RESULTS.get(canonical_table_uri(uri))

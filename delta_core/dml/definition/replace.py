@@ -56,7 +56,7 @@ def replace_table(
         configuration: the new table properties.
         name: the new name.
         description: the new description.
-        or_create: whether the history says CREATE OR REPLACE TABLE.
+        or_create: whether the history names it CREATE OR REPLACE TABLE.
         run: the surroundings, such as the clock and the commit properties.
 
     Raises:
@@ -87,11 +87,13 @@ def replace_table(
         request = replace(request, features=request.features | {"clustering"}, clusters=True)
     protocol = protocol_for(change.schema, metadata.configuration, current=snapshot.protocol, request=request)
     removed = snapshot.files.to_table(columns=REMOVED_COLUMNS)
-    transaction = run.begin(
-        snapshot,
-        operation="CREATE OR REPLACE TABLE" if or_create else "REPLACE TABLE",
-        operation_parameters=_parameters(change, cluster_by, description),
-    )
+    parameters = _parameters(change, cluster_by, description)
+    if or_create:
+        transaction = run.begin(
+            snapshot, operation="CREATE OR REPLACE TABLE", operation_parameters=parameters
+        )
+    else:
+        transaction = run.begin(snapshot, operation="REPLACE TABLE", operation_parameters=parameters)
     # Rows that other writers add before the commit would not fit the new definition.
     transaction.read_predicate(None)
     actions: list[Action] = [metadata, *_clustering(snapshot, change)]
