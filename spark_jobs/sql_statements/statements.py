@@ -15,8 +15,8 @@ class Slice:
     """A part of the statement's text, which is passed on as it is written.
 
     Attributes:
-        sql: the text; values of parameters are constants in it.
-        start, end: the part's place in the text.
+        sql: the SQL text; values of parameters are constants in it.
+        start, end: the part's place in the SQL text.
     """
 
     sql: str
@@ -82,7 +82,7 @@ class FoundTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRange:
-    """The versions or times of `table_changes`. The last is None for the newest."""
+    """The versions or times of `table_changes`. Without a last one, the range ends at the newest."""
 
     first: int | str
     last: int | str | None = None
@@ -93,8 +93,8 @@ class Query:
     """A query: `SELECT`, `VALUES`, `WITH ... SELECT`.
 
     Attributes:
-        sql: its text, without time travel and parameters replaced.
-        start: the place of the text.
+        sql: its SQL text, without time travel and parameters replaced.
+        start: the place of the SQL text.
         tables: the tables that it may read, in the order of their places.
         parameters: the names of the parameters in it.
         positional: the indexes of the `?` in it.
@@ -153,7 +153,7 @@ class CreateView(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkStatement(Statement):
-    """A statement of Spark. `tables` are the tables that it names; none of them may be one of ours."""
+    """A statement of Spark. `tables` are the tables that it names; none of them may be one of this library."""
 
     sql: str
     what: str
@@ -174,7 +174,7 @@ class CreateTable(Statement):
     """`CREATE TABLE`, with columns, with a query, or like another table.
 
     Attributes:
-        provider: the name after `USING`; None when there is none.
+        provider: the name after `USING`; None without it.
         columns: None without a list of columns.
         cluster_by: paths of columns; None without the clause.
         fields: the columns of the table after LIKE, once it is known.
@@ -217,7 +217,7 @@ class DropTable(Statement):
 
 
 class InsertMode(Enum):
-    """What happens to the table's rows."""
+    """The effect on the rows of the table that exist."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -234,7 +234,7 @@ class Insert(Statement):
         partition: partition columns with a constant as SQL text, or None where the query has the value.
         if_not_exists: `IF NOT EXISTS` after the partition.
         replace_where: the condition of the rows to be replaced.
-        sql, start: the text of the whole statement, and its place.
+        sql, start: the SQL text of the whole statement, and its place.
     """
 
     table: TableReference
@@ -444,7 +444,7 @@ class DescribeTable(Statement):
 
 
 class Shown(Enum):
-    """What `SHOW` shows of a table."""
+    """A part of a table that `SHOW` shows."""
 
     PROPERTIES = "SHOW TBLPROPERTIES"
     COLUMNS = "SHOW COLUMNS"

@@ -153,7 +153,8 @@ def test_values_get_the_types_of_their_columns_or_are_refused(sql: Sql) -> None:
 
 def test_a_definition_changes_step_by_step(sql: Sql) -> None:
     for change in (
-        "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true', 'k' = 'v')",
+        "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true')",
+        "SET TBLPROPERTIES ('k' = 'v')",
         "ADD COLUMNS (n INT COMMENT 'number' FIRST, s STRUCT<a: INT>)",
         "ADD COLUMN s.b STRING",
         "ALTER COLUMN n TYPE BIGINT",
@@ -308,7 +309,7 @@ def test_only_allowed_tables_are_used(sql: Sql) -> None:
 
 def test_errors_are_typed(sql: Sql) -> None:
     with pytest.raises(InvalidSqlError, match="PARSE_SYNTAX_ERROR"):
-        sql("SELECT 1 +* FROM {t}")
+        sql("SELECT id id2 id3 FROM {t}")
     with pytest.raises(SqlStatementError, match="UNRESOLVED_COLUMN"):
         sql("SELECT nothing FROM {t}")
     with pytest.raises(UnsupportedSqlError, match="Time travel"):

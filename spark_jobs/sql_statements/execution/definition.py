@@ -18,6 +18,7 @@ from delta_core.errors import (
 )
 from delta_core.run import Run
 from delta_core.schema.types import StructField, StructType
+from delta_core.snapshot.table_definition import clustering_of
 from delta_core.table.alterer import TableAlterer
 from spark_jobs import names
 from spark_jobs.names import TableAddress
@@ -205,20 +206,23 @@ def _create_from_query(statement: CreateTable, existing: TableAddress | None, ar
 
     def fill(uri: str) -> None:
         replaces = statement.mode in _REPLACING
+        clusters = existing is None or _prepared(statement, uri, around)
         write(
             frame,
             uri,
             mode="overwrite" if replaces else "error",
             overwrite_schema=replaces,
             partition_by=list(statement.partition_by) or ([] if replaces else None),
-            cluster_by=_clustering(statement),
-            configuration=_configuration(statement) or None,
+            cluster_by=_clustering(statement) if existing is None else None,
+            configuration=_configuration(statement) or None if existing is None else None,
             storage_options=around.storage_options,
             engine_io=around.engine_io,
             user_metadata=around.commit.user_metadata,
             txn=around.commit.txn,
             clock=around.clock,
         )
+        if existing is not None and clusters and statement.cluster_by is not None:
+            around.core(uri).alter.cluster_by(_clustering(statement))
         if statement.comment is not None:
             around.core(uri).alter.set_description(statement.comment)
 
@@ -226,6 +230,22 @@ def _create_from_query(statement: CreateTable, existing: TableAddress | None, ar
         fill(existing.uri)
         return
     _at_location(statement, from_spark(frame.schema), around, fill)
+
+
+def _prepared(statement: CreateTable, uri: str, around: Surroundings) -> bool:
+    """Set the properties of a table to be replaced, and end other clustering; whether the new one is missing."""
+    table = around.core(uri)
+    present = dict(table.metadata().configuration)
+    wanted = _configuration(statement)
+    if any(present.get(key) != value for key, value in wanted.items()):
+        table.alter.set_properties(wanted)
+    clustering = clustering_of(table.snapshot)
+    columns = [] if clustering is None else list(clustering.names(table.snapshot.schema))
+    if columns == [".".join(path) for path in statement.cluster_by or ()]:
+        return False
+    if columns:
+        table.alter.cluster_by(None)
+    return True
 
 
 def _at_location(

@@ -1,7 +1,7 @@
 """Queries over tables of this library and of Spark.
 
 Each of our tables becomes a DataFrame that scans its files natively. Its name in the query is replaced at its
-place by a view of this DataFrame, which exists for this query only; nothing else in the text changes.
+place by a view of this DataFrame, which exists for this query only; nothing else in the SQL text changes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LIVE_COLUMNS = ("path", "partition_values", "size_bytes")
 
 
 def select(statement: SelectStatement, around: Surroundings) -> DataFrame:
-    """The rows of a query, or the text of its plan for EXPLAIN."""
+    """The rows of a query, or the SQL text of its plan for EXPLAIN."""
     return query_frame(statement.query, around, prefix=statement.prefix)
 
 

@@ -96,7 +96,7 @@ def _left_with_query(cursor: Cursor) -> SelectStatement:
 
 
 def whole(cursor: Cursor) -> str:
-    """The text of the whole statement."""
+    """The SQL text of the whole statement."""
     return cursor.text(cursor.tokens[0].start, cursor.tokens[-1].start).strip()
 
 

@@ -135,7 +135,7 @@ class Cursor:
         )
 
     def text(self, start: int, end: int) -> str:
-        """The text between two places."""
+        """The SQL text between two places."""
         return self.source.text[start:end]
 
     def identifier(self, what: str = "name") -> str:
@@ -306,7 +306,7 @@ class Cursor:
         return at > 0 and self.tokens[at - 1].is_symbol(".")
 
     def slice_of(self, first: int, last: int) -> Slice:
-        """The text of some tokens, with constants in place of parameters."""
+        """The SQL text of some tokens, with constants in place of parameters."""
         start, end = self.tokens[first].start, self.tokens[last - 1].end
         parts, written, at = [], start, first
         while at < last:
@@ -436,7 +436,7 @@ class Cursor:
         return value.kind is not TokenKind.END and not any(value.is_word(word) for word in _AFTER_ALIAS)
 
     def time_travel(self) -> tuple[int | None, Slice | None]:
-        """Take `[FOR] {VERSION | TIMESTAMP | ...} AS OF value`: a version, or the text of a timestamp."""
+        """Take `[FOR] {VERSION | TIMESTAMP | ...} AS OF value`: a version, or the SQL text of a timestamp."""
         self.accept("FOR")
         is_version = self.next().value.upper() in ("VERSION", "SYSTEM_VERSION")
         self.expect("AS", "OF")

@@ -81,9 +81,9 @@ def parse_statement(text: str, bindings: Bindings = NO_BINDINGS, lexis: Lexis = 
     """Parse one statement. A semicolon at its end is allowed.
 
     Raises:
-        InvalidSqlError: the text is not one statement, or a parameter has no value.
+        InvalidSqlError: the SQL text is not one statement, or a parameter has no value.
         UnsupportedSqlError: the statement is known, but not supported; the message has its name.
-        ConfigurationError: the text is not a string, or a parameter's value has no constant.
+        ConfigurationError: the SQL text is not a string, or a parameter's value has no constant.
     """
     if not isinstance(text, str):
         raise ConfigurationError(
@@ -98,10 +98,12 @@ def parse_statement(text: str, bindings: Bindings = NO_BINDINGS, lexis: Lexis = 
         return SparkStatement(sql=text[own[0].start : own[-1].end], what="BEGIN")
     parts = list(_parts(tokens))
     if not parts:
-        source.fail("There is no statement", 0, cause="The text is blank.", fix="Write one SQL statement.")
+        source.fail(
+            "There is no statement", 0, cause="The SQL text is blank.", fix="Write one SQL statement."
+        )
     if len(parts) > 1:
         source.fail(
-            f"The text has {len(parts)} statements",
+            f"The SQL text has {len(parts)} statements",
             parts[1][0].start,
             cause="One call runs one statement.",
             fix="Run each statement with a call of its own, or all with the command `deltaward sql`.",
@@ -152,7 +154,7 @@ def _statement(cursor: Cursor) -> Statement:
 
 
 def _is_of_spark(cursor: Cursor) -> bool:
-    """Whether a statement begins like one of ours, but is another one of Spark's."""
+    """Whether a statement begins like one of this library, but is another one of Spark's."""
     return cursor.at("REPLACE") and not cursor.at("REPLACE", "TABLE")
 
 

@@ -1,7 +1,7 @@
-"""Queries: which tables they read, and what their conditions say about each table.
+"""Queries: which tables they read, and the conditions that they have for each table.
 
-sqlglot parses a copy of the text in which time travel is blank and a call of `table_changes` is a name, so
-that all places stay the same. The text itself is passed to Spark; only names of tables are replaced in it.
+sqlglot parses a copy of the SQL text in which time travel is blank and a call of `table_changes` is a name, so
+that all places stay the same. The SQL text itself is passed to Spark; only names of tables are replaced in it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tokens of SQL text by Spark's lexical rules, each with its place in the text."""
+"""Tokens of SQL text by Spark's lexical rules, each with its place in the SQL text."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Token:
     """One token.
 
     Attributes:
-        value: the text of a string or a quoted name without quotes and escapes; else the text itself.
-        start, end: the token's place in the text.
+        value: the SQL text of a string or a quoted name without quotes and escapes; else the SQL text itself.
+        start, end: the token's place in the SQL text.
     """
 
     kind: TokenKind
@@ -99,16 +99,16 @@ class SqlText:
         fix: str,
         kind: type[SqlStatementError] = InvalidSqlError,
     ) -> NoReturn:
-        """Raise an error about a place of the text."""
+        """Raise an error about a place of the SQL text."""
         text = f"{problem.rstrip('.')} ({self.place(offset)})."
         raise kind(text, cause=cause, fix=fix)
 
 
 def tokens_of(source: SqlText, lexis: Lexis = DEFAULT_LEXIS) -> list[Token]:
-    """All tokens of a text, without comments, ended by a token of the kind END.
+    """All tokens of some SQL text, without comments, ended by a token of the kind END.
 
     Raises:
-        InvalidSqlError: a string, name or comment is not closed, or the text is too long.
+        InvalidSqlError: a string, name or comment is not closed, or the SQL text is too long.
     """
     text = source.text
     if len(text) > MAX_STATEMENT_CHARACTERS:
@@ -116,7 +116,7 @@ def tokens_of(source: SqlText, lexis: Lexis = DEFAULT_LEXIS) -> list[Token]:
             "The SQL text is too long",
             0,
             cause=f"It has {len(text)} characters, and the limit is {MAX_STATEMENT_CHARACTERS}.",
-            fix="Split the text, or put long lists of values into a table.",
+            fix="Split the SQL text, or put long lists of values into a table.",
         )
     tokens: list[Token] = []
     at = 0

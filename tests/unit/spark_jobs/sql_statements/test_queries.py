@@ -26,7 +26,7 @@ def tables_of(text: str, **parameters: object) -> list[kinds.FoundTable]:
         ("WITH a AS (SELECT * FROM a) SELECT * FROM a", ["a"]),
         ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM A, B", []),
         ("WITH a AS (SELECT 1) SELECT * FROM x.a", ["x.a"]),
-        ("SELECT * FROM (SELECT * FROM a) WHERE EXISTS (SELECT 1 FROM b WHERE x IN (SELECT 1 FROM c))", [*"abc"]),
+        ("SELECT * FROM (SELECT 1 FROM a) WHERE x > (SELECT 1 FROM b WHERE y = (SELECT 1 FROM c))", [*"abc"]),
         ("SELECT (SELECT max(x) FROM a), 'FROM b' AS `from c` -- FROM d\nFROM e", ["a", "e"]),
         ("SELECT * FROM a UNION ALL SELECT * FROM b EXCEPT SELECT * FROM a", ["a", "b", "a"]),
         ("SELECT explode(x) FROM a LATERAL VIEW explode(y) t AS z", ["a"]),
