@@ -100,7 +100,25 @@ def fresh(scratch: Path) -> Path:
     return scratch
 
 
+def _write_partitions(contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    table = scratch / "partitions"
+    timing = contestant.time("write_partitions", uri=str(table), partitions=_PARTITIONS)
+    found = sum(1 for _ in table.glob("p=*/*.parquet"))
+    if found != _PARTITIONS:
+        raise AssertionError(f"{contestant.engine} wrote {found} files")
+    return timing
+
+
+_PARTITIONS = 10_000
+
 CASES = (
+    Case(
+        name="write-10k-partitions",
+        ours="deltaward",
+        peers=("deltalake",),
+        run=_write_partitions,
+        note=f"one write of {_PARTITIONS:,} partitions of one row; ours flushes all files and the commit",
+    ),
     Case(
         name="open-100k-files",
         ours="deltaward",

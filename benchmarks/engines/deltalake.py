@@ -53,6 +53,17 @@ def append_rows(uri: str, count: int) -> int:
     return count
 
 
+def merge(uri: str, source: str, on: str) -> list[int]:
+    metrics = (
+        DeltaTable(uri)
+        .merge(pq.read_table(source), on, source_alias="s", target_alias="t")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+    return [metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]]
+
+
 def compact(uri: str) -> int:
     table = DeltaTable(uri)
     table.optimize.compact()
@@ -69,6 +80,13 @@ def write(source: str, uri: str) -> int:
     reader = pq.ParquetFile(source)
     batches = pa.RecordBatchReader.from_batches(reader.schema_arrow, reader.iter_batches(batch_size=1 << 17))
     write_deltalake(uri, batches)
+    return int(DeltaTable(uri).version())
+
+
+def write_partitions(uri: str, partitions: int) -> int:
+    """Write a new table of one row in each partition."""
+    rows = pa.table({"p": [f"k{number}" for number in range(partitions)], "v": range(partitions)})
+    write_deltalake(uri, rows, partition_by=["p"])
     return int(DeltaTable(uri).version())
 
 

@@ -108,6 +108,13 @@ def write(source: str, uri: str) -> int:
     return int(delta_core.DeltaTable(uri).version())
 
 
+def write_partitions(uri: str, partitions: int) -> int:
+    """Write a new table of one row in each partition."""
+    rows = pa.table({"p": [f"k{number}" for number in range(partitions)], "v": range(partitions)})
+    write_deltalake(uri, rows, partition_by=["p"])
+    return int(DeltaTable(uri).version())
+
+
 def first_query(uri: str, column: str, value: int) -> int:
     """The rows of one partition of a table that was not open."""
     return int(DeltaTable(uri).to_pyarrow_table(filters=f"{column} = {value}").num_rows)
@@ -128,6 +135,19 @@ def delete_rows(uri: str, predicate: str) -> int:
 def update_rows(uri: str, predicate: str) -> int:
     """Give rows another comment; how many."""
     return DeltaTable(uri).update({"l_comment": "'changed'"}, predicate).metrics["num_updated_rows"]
+
+
+def merge(uri: str, source: str, on: str) -> list[int]:
+    """MERGE of a Parquet file's rows, every column; rows updated and inserted."""
+    metrics = (
+        DeltaTable(uri)
+        .merge(pq.read_table(source), on, source_alias="s", target_alias="t")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+        .metrics
+    )
+    return [metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]]
 
 
 def vacuum(uri: str, deletes: bool) -> int:

@@ -6,7 +6,7 @@ rows of the table; nothing is checked, computed or filled here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias, cast
@@ -21,11 +21,10 @@ from delta_core.data.file_writer import (
     ROW_GROUP_BYTES,
     Compression,
     FileTarget,
-    Partition,
     PartitionedWriter,
     choose_compression,
-    split_by_partition,
 )
+from delta_core.data.partition_groups import PartitionGroups, partition_rows
 from delta_core.data.row_batch import MaterializedRowIds, RowBatch
 from delta_core.data.steps.physical import PhysicalStep
 from delta_core.data.write_plan import WritePlan
@@ -171,8 +170,28 @@ class RowFileWriter:
             self._pending, self._pending_bytes = [], 0
 
     def _put(self, batch: RowBatch) -> None:
-        for partition, split in _split(batch, self._plan):
-            self._files.write(partition.renamed(self._names), self._physical.apply(split))
+        plan, hidden = self._plan, _hidden_names(self._plan.schema)
+        rows = partition_rows(
+            _with_hidden(batch, hidden),
+            plan.schema,
+            plan.partition_columns,
+            keep_columns=plan.materialise_partition_columns,
+        )
+        known = None if batch.hidden is None else hidden
+        if self._files.takes_groups(rows):
+            groups = rows.grouped()
+            self._files.write_groups(
+                PartitionGroups(
+                    rows=self._physical.apply(_without_hidden(groups.rows, known)),
+                    partitions=[partition.renamed(self._names) for partition in groups.partitions],
+                    bounds=groups.bounds,
+                )
+            )
+            return
+        for partition, part in rows.split():
+            self._files.write(
+                partition.renamed(self._names), self._physical.apply(_without_hidden(part, known))
+            )
 
 
 DEFAULT_TARGET_FILE_SIZE_BYTES = 1 << 30
@@ -277,28 +296,25 @@ def write_data_files(
     )
 
 
-def _split(batch: RowBatch, plan: WritePlan) -> Iterator[tuple[Partition, RowBatch]]:
-    """The rows of each partition, with their hidden row ids."""
+def _with_hidden(batch: RowBatch, names: tuple[str, str]) -> pa.Table:
+    """The rows, with their hidden row ids as columns of these names."""
     table = batch.columns
     if batch.hidden is not None:
-        names = _hidden_names(plan.schema)
         hidden = (batch.hidden.row_ids, batch.hidden.row_commit_versions)
         for name, values in zip(names, hidden, strict=True):
             table = table.append_column(name, values)
-    for partition, rows in split_by_partition(
-        table, plan.schema, plan.partition_columns, keep_columns=plan.materialise_partition_columns
-    ):
-        if batch.hidden is None:
-            yield partition, RowBatch(columns=rows)
-            continue
-        ids, versions = (rows.column(name) for name in names)
-        yield (
-            partition,
-            RowBatch(
-                columns=rows.drop_columns(list(names)),
-                hidden=MaterializedRowIds(row_ids=ids, row_commit_versions=versions),
-            ),
-        )
+    return table
+
+
+def _without_hidden(rows: pa.Table, names: tuple[str, str] | None) -> RowBatch:
+    """The reverse of `_with_hidden`; without names, the rows have no hidden columns."""
+    if names is None:
+        return RowBatch(columns=rows)
+    ids, versions = (rows.column(name) for name in names)
+    return RowBatch(
+        columns=rows.drop_columns(list(names)),
+        hidden=MaterializedRowIds(row_ids=ids, row_commit_versions=versions),
+    )
 
 
 def _hidden_names(schema: StructType) -> tuple[str, str]:

@@ -148,8 +148,9 @@ class StatisticsAccumulator:
             path = leaf.path
             if path in self._has_nan | self._unbounded or path not in self._minimums:
                 continue
-            _put(minimums, path, _bound(self._minimums[path], leaf, maximum=False))
-            _put(maximums, path, _bound(self._maximums[path], leaf, maximum=True))
+            file_bounds(
+                leaf, self._minimums[path], self._maximums[path], minimums=minimums, maximums=maximums
+            )
         return FileStatistics(
             num_records=self._num_records,
             minimums=minimums,
@@ -165,6 +166,19 @@ class StatisticsAccumulator:
     def to_json(self, *, tight_bounds: bool | None = None) -> str:
         """The statistics of all rows that were added until now, as JSON."""
         return self.found().to_json(tight_bounds=tight_bounds)
+
+
+def file_bounds(
+    leaf: StatsLeaf,
+    low: object,
+    high: object,
+    *,
+    minimums: dict[Path, object],
+    maximums: dict[Path, object],
+) -> None:
+    """Put a leaf's least and greatest value into a file's bounds, in their JSON form if they have one."""
+    _put(minimums, leaf.path, _bound(low, leaf, maximum=False))
+    _put(maximums, leaf.path, _bound(high, leaf, maximum=True))
 
 
 def leaf_column(data: pa.Table | pa.RecordBatch, leaf: StatsLeaf) -> pa.Array | pa.ChunkedArray:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from delta_core.dml.change_files import Change, ChangeFileWriter, records_changes
 from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.find_rows import FileMatch, FoundRows
+from delta_core.dml.moved_rows import follow_moved_rows
 from delta_core.dml.row_statement import (
     ChangedFiles,
     RowStatement,
@@ -48,7 +49,8 @@ def delete_rows(
 ) -> DeleteResult:
     """Delete the rows for which a predicate is true. Rows for which it is null are kept.
 
-    After a failed commit the new files are deleted, unless it is not known whether the commit landed.
+    After a failed commit the new files are deleted, unless it is not known whether the commit landed. With
+    deletion vectors, a compaction at the same time does not conflict: see `moved_rows`.
 
     Args:
         snapshot: the version that the deletion is based on.
@@ -68,6 +70,16 @@ def delete_rows(
         ConcurrentModificationError: another writer changed or added matching rows. Nothing was committed.
         CommitStateUnknownError: it is not known whether the commit landed. The written files were kept.
     """
+
+    def attempt(version: Snapshot, attempt_run: Run) -> DeleteResult:
+        return _delete(version, predicate, target_file_size_bytes, attempt_run)
+
+    return follow_moved_rows(snapshot, run, attempt)
+
+
+def _delete(
+    snapshot: Snapshot, predicate: Expression | str | None, target_file_size_bytes: int | None, run: Run
+) -> DeleteResult:
     statement = RowStatement(
         snapshot=snapshot,
         operation="DELETE",

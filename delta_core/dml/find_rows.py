@@ -142,6 +142,20 @@ def find_rows(
     )
 
 
+def row_matcher(
+    snapshot: Snapshot, predicate: Expression, *, allowed_roots: Sequence[LogStore] = ()
+) -> Callable[[AddFile], bool]:
+    """A function that reads a file of the table, and returns whether a predicate is true for one of its rows.
+
+    Args:
+        snapshot: a version with the file's schema.
+        predicate: the predicate, resolved against the table's schema.
+        allowed_roots: see `Scan`.
+    """
+    reader = _PositionReader(snapshot, predicate, allowed_roots, use_threads=True)
+    return lambda file: not reader.union(file).is_unchanged
+
+
 def _in_parallel(
     union: Callable[[AddFile], DeletionVectorUnion], files: Sequence[AddFile], threads: int
 ) -> Iterator[DeletionVectorUnion]:
@@ -156,7 +170,7 @@ def _in_parallel(
         pool.shutdown(cancel_futures=True)
 
 
-class _PositionColumn(RowTrackingReader):
+class PositionColumn(RowTrackingReader):
     """Adds the position of each row in its file as a column of a scan."""
 
     def __init__(self, name: str) -> None:
@@ -197,7 +211,7 @@ class _PositionReader:
             predicate=predicate,
             partition_columns=snapshot.partition_columns,
             mapping=snapshot.column_mapping,
-            row_tracking=_PositionColumn(name),
+            row_tracking=PositionColumn(name),
             access=self._access,
             use_threads=use_threads,
         )

@@ -19,7 +19,7 @@ from delta_core.table_features.table_properties import CHECKPOINT_INTERVAL
 from delta_core.transaction.commit_result import CommitResult, Committed, raise_for_result
 
 if TYPE_CHECKING:
-    from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
+    from delta_core.transaction.conflict_resolver import FileWritingResolver
     from delta_core.transaction.owned_files import OwnedFiles
     from delta_core.transaction.transaction import Transaction
 
@@ -58,7 +58,7 @@ def commit_or_raise(
     progress: ProgressReporter = SILENT,
     *,
     owned: OwnedFiles | None = None,
-    resolver: DeletionVectorMerger | None = None,
+    resolver: FileWritingResolver | None = None,
 ) -> Committed:
     """Commit, and delete the operation's files when it is certain that no commit refers to them.
 

@@ -20,10 +20,11 @@ from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan, write_plan_of
 from delta_core.deletion_vectors.file_update import removed, update_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
-from delta_core.dml.find_rows import FileMatch, FoundRows, find_rows
+from delta_core.dml.find_rows import FileMatch, FoundRows, find_rows, row_matcher
 from delta_core.dml.matched_rows import MatchedRows
+from delta_core.dml.moved_rows import MovedRowsError
 from delta_core.dml.post_commit import commit_or_raise
-from delta_core.errors import InvalidTableError
+from delta_core.errors import ConcurrentDeleteDeleteError, InvalidTableError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
 from delta_core.run import DEFAULT_RUN, Run
@@ -189,6 +190,7 @@ class RowStatement:
             condition: the statement's condition for the history; that of `predicate` when None.
 
         Raises:
+            MovedRowsError: another writer moved matching rows to other files. Nothing was committed.
             ConcurrentModificationError: another writer changed or added matching rows. Nothing was committed.
             CommitStateUnknownError: it is not known whether the commit landed. The written files were kept.
             DeltaError: the errors of `find_rows` and `change`.
@@ -204,7 +206,7 @@ class RowStatement:
             return RowStatementResult(
                 committed=None, metrics=self._metrics(found, None) | times | _total(started)
             )
-        resolver = self.resolver()
+        resolver = self.resolver(predicate)
         if condition is None and predicate is not None:
             condition = to_spark_sql(predicate)
         transaction = self.run.begin(
@@ -222,7 +224,12 @@ class RowStatement:
             transaction.read_predicate(predicate).read_files(found.read_paths)
             transaction.add(*changes.removes, *changes.adds, *changes.changes).preserve_rows(True)
             transaction.set_metrics(history)
-        committed = commit_or_raise(transaction, owned=changes.owned, resolver=resolver)
+        try:
+            committed = commit_or_raise(transaction, owned=changes.owned, resolver=resolver)
+        except ConcurrentDeleteDeleteError as error:
+            if resolver is not None and resolver.rows_were_moved:
+                raise MovedRowsError.of(error) from error
+            raise
         metrics |= self._committed_counts(committed, metrics)
         recorded = committed.operation_metrics
         history = {
@@ -289,12 +296,16 @@ class RowStatement:
             owned=owned,
         )
 
-    def resolver(self) -> DeletionVectorMerger | None:
+    def resolver(self, predicate: Expression | None = None) -> DeletionVectorMerger | None:
         """The resolver that merges deletion vectors of concurrent statements; None when rows are copied."""
         if not self.uses_deletion_vectors:
             return None
+        matches = None
+        if predicate is not None:
+            matches = row_matcher(self.snapshot, predicate, allowed_roots=self.run.allowed_roots)
         return DeletionVectorMerger(
             self.snapshot.store,
+            matches=matches,
             properties=self.snapshot.properties,
             access=self.run.access,
             clock=self.run.clock,

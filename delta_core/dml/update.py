@@ -20,6 +20,7 @@ from delta_core.dml.change_files import Change, ChangeFileWriter, records_change
 from delta_core.dml.commit_files import resolve_predicate
 from delta_core.dml.find_rows import FileMatch, FoundRows
 from delta_core.dml.matched_rows import Mask, MatchedRows, rows_where, with_rows
+from delta_core.dml.moved_rows import follow_moved_rows
 from delta_core.dml.row_statement import (
     ChangedFiles,
     RowStatement,
@@ -56,7 +57,7 @@ def update_rows(
     All values are computed from the old row. Generated columns are computed again when nothing is assigned to
     them, otherwise the assigned values are checked. When a partition column is assigned, the row moves to
     another partition. After a failed commit the new files are deleted, unless it is not known whether the
-    commit landed.
+    commit landed. With deletion vectors, a compaction at the same time does not conflict: see `moved_rows`.
 
     Args:
         snapshot: the version that the statement is based on.
@@ -84,6 +85,21 @@ def update_rows(
         ConcurrentModificationError: another writer changed or added matching rows. Nothing was committed.
         CommitStateUnknownError: it is not known whether the commit landed. The written files were kept.
     """
+
+    def attempt(version: Snapshot, attempt_run: Run) -> UpdateResult:
+        return _update(version, updates, predicate, new_values, target_file_size_bytes, attempt_run)
+
+    return follow_moved_rows(snapshot, run, attempt)
+
+
+def _update(
+    snapshot: Snapshot,
+    updates: Updates | None,
+    predicate: Expression | str | None,
+    new_values: Updates | None,
+    target_file_size_bytes: int | None,
+    run: Run,
+) -> UpdateResult:
     statement = RowStatement(
         snapshot=snapshot,
         operation="UPDATE",

@@ -50,6 +50,8 @@ TEMPORARY_PREFIX = ".tmp-"
 # Do not block: a pipe may never have another end.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
 # The errors of link(2) on a file system without hard links.
 _NO_HARD_LINKS = frozenset(
     {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
@@ -314,14 +316,50 @@ class LocalLogStore:
         """As `open_output`; the object is durable only after `persist` has returned for it."""
         return self._open_output(path, flush=False)
 
+    @in_place_of(put, open_output)
+    def create_unflushed(self, path: str, data: bytes | pa.Buffer) -> None:
+        """Create an object whose name nothing refers to yet, without a temporary name.
+
+        The object is durable only after `persist` has returned for it. A process that is killed in here can
+        leave a part of the object behind.
+
+        Raises:
+            ObjectExistsError: the name is taken.
+            PathEscapeError: a directory on the path is a symbolic link.
+            StorageError: the disk failed; the object does not exist.
+        """
+        name = self._parts(path)[-1]
+        try:
+            with self._directory_of(path, flush=False) as directory:
+                self._prepare_flush()
+                file = os.open(name, _CREATE, 0o666, dir_fd=directory)
+                try:
+                    with open(file, "wb", buffering=0) as sink:
+                        left = memoryview(data)
+                        while left:
+                            left = left[sink.write(left) :]
+                except BaseException:
+                    with suppress(OSError):
+                        os.unlink(name, dir_fd=directory)
+                    raise
+        except FileExistsError as error:
+            raise ObjectExistsError(
+                f"{path!r} exists already.",
+                cause="Another writer created it.",
+                fix="Write under another name.",
+            ) from error
+        except OSError as error:
+            raise translated(error, path, "create") from error
+        METER.count(bytes_written=len(memoryview(data)))
+
     @contextmanager
     def _open_output(self, path: str, *, flush: bool) -> Iterator[pa.NativeFile]:
         target = self._place(path)
         name, temporary = _temporary_beside(target)
         try:
             with self._directory_of(path, flush=flush) as directory:
-                if not flush and self._flusher is None:
-                    self._flusher = FileSystemFlush(self._root_string)
+                if not flush:
+                    self._prepare_flush()
                 sink = pa.OSFile(os.fsencode(temporary), "wb")
                 inside = is_in(directory, name)
         except OSError as error:
@@ -380,6 +418,11 @@ class LocalLogStore:
             raise translated(error, str(self._root.parent), "flush") from error
 
     # ------------------------------------------------------------ helpers
+
+    def _prepare_flush(self) -> None:
+        """Note the errors of the file system before the first unflushed file, for `persist`."""
+        if self._flusher is None:
+            self._flusher = FileSystemFlush(self._root_string)
 
     def _flush_file_system(self, paths: Sequence[str]) -> Sequence[str]:
         """Flush the root's file system. Returns the paths that this does not make durable."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 # The modules of these packages load when a method needs them: opening a table must stay quick.
-from delta_core import checkpoint, dml, maintenance, scan, table, transaction
+from delta_core import checkpoint, dml, maintenance, merge, scan, table, transaction
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.arguments import Instant, at_least, epoch_ms, name_list, version_or_time
 from delta_core.boundary import public_class, refuse_pickle, typed_iterator
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from delta_core.dml import DeleteResult, UpdateResult, Updates
     from delta_core.execution.executor import Executor
     from delta_core.maintenance import FsckResult, RestorePlan
+    from delta_core.merge import MergeRequest, MergeResult, TableMerger
     from delta_core.table import TableAlterer, TableOptimizer
     from delta_core.transaction import Committed
 
@@ -491,6 +492,48 @@ class DeltaTable(TableConversions):
         result = dml.update_rows(self._snapshot, updates, predicate, new_values=new_values, run=run)
         self.follow(result.committed)
         return result
+
+    def merge(
+        self,
+        source: Any,
+        predicate: str | Expression,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,
+        error_on_type_mismatch: bool = True,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> TableMerger:
+        """A builder of a MERGE, whose clauses update, delete and insert rows: `...execute()` runs it.
+
+        Args:
+            source: Arrow data, a stream, a dataset or a data frame. A stream is read once.
+            predicate: which source row matches which row, such as `target.id = source.id`. It must be true.
+            source_alias: the name of the source in expressions; `source` when None.
+            target_alias: the name of the table in expressions; `target` when None.
+            merge_schema: add columns of the source that clauses use to the table.
+            error_on_type_mismatch: refuse a value that cannot be cast to its column's type; else it is null.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Raises:
+            ConfigurationError: the commit properties are not `CommitProperties`.
+        """
+        run = self.new_run(commit_properties)
+
+        def execute(request: MergeRequest) -> MergeResult:
+            self.update_incremental()
+            result = merge.merge_rows(self._snapshot, source, request, run=run)
+            self.follow(result.committed)
+            return result
+
+        return merge.TableMerger(
+            on=predicate,
+            source_alias=source_alias,
+            target_alias=target_alias,
+            merge_schema=merge_schema,
+            refuses_misfits=error_on_type_mismatch,
+            execute=execute,
+        )
 
     # ------------------------------------------------------------ definition, files and log
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from delta_core.actions import Action
+from delta_core.transaction.commit_result import CommitResult
 from delta_core.transaction.conflict_checker import RuleViolation
+from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.read_set import CommitFootprint
 from delta_core.transaction.winning_commit import WinningCommit
 
@@ -58,5 +60,18 @@ class ConflictResolver(Protocol):
 
         The caller checks the new actions for contradictions like staged ones, and applies every rule to them
         and the rest of this winner and the winners that follow.
+        """
+        ...
+
+
+class FileWritingResolver(ConflictResolver, Protocol):
+    """A resolver that writes files, such as deletion vectors."""
+
+    def discard(self, result: CommitResult, owned: OwnedFiles) -> None:
+        """Delete the files that no commit needs, once the transaction has ended.
+
+        Args:
+            result: the result of the transaction.
+            owned: the files that the operation itself has written.
         """
         ...

@@ -7,14 +7,17 @@ versions, so it is valid at every isolation level. The conflict rules still chec
 (PROTOCOL.md, "Deletion Vectors", "Action Reconciliation").
 
 A conflict is settled for a file that the winner kept under its path, when at least the rows deleted before
-are still deleted. A compaction that moved the rows remains a conflict, and so does a restore that restored
-some rows.
+are still deleted. A restore that restored some rows remains a conflict. So does a compaction that moved the
+rows: then the statement can look for its rows again (`dml.moved_rows`).
+
+The rules judge the files that a winner added by their statistics. An UPDATE of a few rows adds a file whose
+bounds contain many values. So the rows are read: if none of them matches, there is no conflict.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -54,6 +57,9 @@ from delta_core.transaction.read_set import CommitFootprint
 from delta_core.transaction.winning_commit import WinningCommit
 
 _log = logging.getLogger(__name__)
+
+MOST_READ_BYTES: Final = 256 << 20
+"""Rows of added files are read when all disputed files of a winner together are not larger."""
 
 SETTLED_RULES: Final = frozenset({"concurrent_append", "delete_read", "delete_delete"})
 """The rules that fire on a file with a new deletion vector: it counts as removed, and as added with rows."""
@@ -114,6 +120,7 @@ class DeletionVectorMerger:
         self,
         store: LogStore,
         *,
+        matches: Callable[[AddFile], bool] | None = None,
         properties: TableProperties | None = None,
         access: DataAccess = TABLE_ONLY,
         clock: Clock = SYSTEM_CLOCK,
@@ -122,21 +129,21 @@ class DeletionVectorMerger:
 
         Args:
             store: the table's store.
+            matches: reads a file, and returns whether the statement would change one of its rows. None when
+                only statistics decide.
             properties: the table's properties. They determine where deletion vector files are written.
             access: where files outside the table may be read.
             clock: gives the deletion timestamps of removed files.
         """
         self._store = store
+        self._matches = matches
         self._properties = properties
         self._access = access
         self._clock = clock
         self._written: list[DeletionVectorDescriptor] = []
         self._last: Sequence[Action] | None = None
-
-    @property
-    def has_settled(self) -> bool:
-        """Whether a settled conflict has replaced the staged actions."""
-        return self._last is not None
+        self.rows_were_moved = False
+        """Whether the transaction lost to a rewrite, which only moved the rows of its files."""
 
     def resolve(
         self,
@@ -149,9 +156,13 @@ class DeletionVectorMerger:
         """See `ConflictResolver`.
 
         Requests: at most three deletion vectors are read for each disputed file, and one file is written for
-        all new ones. When a read or write fails, the conflict stands.
+        all new ones. Disputed files that the winner added are read. When a read or write fails, the conflict
+        stands.
         """
         if violation.rule not in SETTLED_RULES:
+            return None
+        self.rows_were_moved = violation.rule == "delete_delete" and _moves_rows(winner, transaction)
+        if self.rows_were_moved:
             return None
         try:
             resolution = self._settle(winner, actions, transaction)
@@ -186,7 +197,12 @@ class DeletionVectorMerger:
     ) -> Resolution | None:
         if any(isinstance(action, Metadata | Protocol) for action in actions):
             return None  # The transaction changes more than rows.
-        disputed = [kept for kept in _kept_files(winner) if _is_disputed(transaction, winner, kept)]
+        disputed = [
+            kept
+            for kept in _kept_files(winner)
+            if _is_disputed(transaction, winner, adds=(kept.after,), removes=(kept.before,))
+        ]
+        without_match = self._without_match(winner, transaction)
         removes = {canonical_log_path(a.path): a for a in actions if isinstance(a, RemoveFile)}
         adds = {canonical_log_path(a.path): a for a in actions if isinstance(a, AddFile)}
         writes_rows = any(isinstance(a, AddCdcFile) for a in actions) or bool(adds.keys() - removes.keys())
@@ -211,13 +227,29 @@ class DeletionVectorMerger:
             if file.deleted_twice and writes_rows:
                 return None
             merged[kept.key] = file
-        if not disputed:
+        settled = {kept.key for kept in disputed} | without_match
+        if not settled:
             return None
         return Resolution(
             actions=self._rebased(actions, merged),
-            rest=_without(winner, disputed),
+            rest=_without(winner, settled),
             counts=_counts(merged.values()),
         )
+
+    def _without_match(self, winner: WinningCommit, transaction: CommitFootprint) -> set[str]:
+        """The disputed files that the winner added and in which no row matches; empty if one row does."""
+        kept = {canonical_log_path(remove.path) for remove in winner.removes}
+        added = [
+            add
+            for add in winner.adds
+            if canonical_log_path(add.path) not in kept
+            and _is_disputed(transaction, winner, adds=(add,), removes=())
+        ]
+        if self._matches is None or sum(add.size_bytes for add in added) > MOST_READ_BYTES:
+            return set()
+        if any(self._matches(add) for add in added):
+            return set()
+        return {canonical_log_path(add.path) for add in added}
 
     def _rebased(self, actions: Sequence[Action], merged: Mapping[str, _MergedFile]) -> list[Action]:
         """The actions, with those of merged files rewritten to follow the winner."""
@@ -279,37 +311,51 @@ class DeletionVectorMerger:
         return np.setdiff1d(self._positions(own_add.deletion_vector, records), before, assume_unique=True)
 
 
+def _moves_rows(winner: WinningCommit, transaction: CommitFootprint) -> bool:
+    """Whether the winner is a rewrite of files that the transaction removes: it changes no data."""
+    if any(add.data_change for add in winner.adds) or any(remove.data_change for remove in winner.removes):
+        return False
+    kept = {canonical_log_path(add.path) for add in winner.adds}
+    removed_paths = {canonical_log_path(remove.path) for remove in winner.removes}
+    return bool((removed_paths - kept) & transaction.removed_files)
+
+
 def _kept_files(winner: WinningCommit) -> list[_KeptFile]:
     before = {canonical_log_path(remove.path): remove for remove in winner.removes}
     pairs = ((before.get(canonical_log_path(add.path)), add) for add in winner.adds)
     return [_KeptFile(before=remove, after=add) for remove, add in pairs if remove is not None]
 
 
-def _is_disputed(transaction: CommitFootprint, winner: WinningCommit, kept: _KeptFile) -> bool:
-    """Whether the transaction would conflict with a winner that had changed only this file."""
-    only_this_file = replace(
+def _is_disputed(
+    transaction: CommitFootprint,
+    winner: WinningCommit,
+    *,
+    adds: tuple[AddFile, ...],
+    removes: tuple[RemoveFile, ...],
+) -> bool:
+    """Whether the transaction would conflict with a winner that had changed only these files."""
+    only_these_files = replace(
         winner,
         commit_info=None,
-        adds=(kept.after,),
-        removes=(kept.before,),
+        adds=adds,
+        removes=removes,
         metadata=None,
         protocol=None,
         transactions=(),
         domain_metadata=(),
     )
-    violation = find_conflict(transaction, only_this_file)
+    violation = find_conflict(transaction, only_these_files)
     return violation is not None and violation.rule in SETTLED_RULES
 
 
-def _without(winner: WinningCommit, settled: Sequence[_KeptFile]) -> WinningCommit:
-    keys = {kept.key for kept in settled}
+def _without(winner: WinningCommit, settled: Collection[str]) -> WinningCommit:
     info = winner.commit_info
     return replace(
         winner,
         # Without its removes the winner could be mistaken for a blind append.
         commit_info=None if info is None else replace(info, is_blind_append=False),
-        adds=tuple(add for add in winner.adds if canonical_log_path(add.path) not in keys),
-        removes=tuple(remove for remove in winner.removes if canonical_log_path(remove.path) not in keys),
+        adds=tuple(add for add in winner.adds if canonical_log_path(add.path) not in settled),
+        removes=tuple(remove for remove in winner.removes if canonical_log_path(remove.path) not in settled),
     )
 
 

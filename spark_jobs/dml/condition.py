@@ -109,11 +109,14 @@ def row_condition(
         if meaning.agrees(term, schema) and (isinstance(where, str) or _is_unambiguous(term))
     ]
     reads = conjunction(kept)
+    is_exact = isinstance(where, str) and len(kept) == len(terms)
+    if reads == TRUE and is_exact:
+        return RowCondition(text=text)
     return RowCondition(
         column=column,
         text=text,
         reads=None if reads == TRUE else reads,
-        is_exact=isinstance(where, str) and len(kept) == len(terms),
+        is_exact=is_exact,
     )
 
 

@@ -15,6 +15,7 @@ from delta_core import DeltaTable
 from delta_core.errors import ConcurrentModificationError, DeltaError
 from tests.concurrency.matrix.featured import (
     BY_DELETION_VECTORS,
+    MERGE,
     OPERATIONS,
     UPDATE,
     State,
@@ -29,7 +30,9 @@ from tests.support.soak import drawn
 LEVELS = ("Serializable", "WriteSerializable")
 
 _DEFINITIONS = {"rename a column", "drop a column", "add a column", "vectors off"}
-_MOVES_A = {"replace in A", "compaction of a"}
+_REPLACES_A = {"replace in A"}
+_MOVES_A = {"compaction of a"}
+_CHANGES_A = {UPDATE, MERGE, *(name for name in BY_DELETION_VECTORS if "A" in name)}
 _DOMAIN = {"set the domain", "remove the domain"}
 _APART = {"delete elsewhere in A", "delete in C"}
 """What takes rows that the update does not, of the same file or of another."""
@@ -37,11 +40,13 @@ _APART = {"delete elsewhere in A", "delete in C"}
 
 def must_pass(loser: str, winner: str) -> bool:
     """Whether the two get along at every level, by what this library promises of them."""
+    if (loser in _CHANGES_A and winner in _MOVES_A) or (loser in _MOVES_A and winner in _CHANGES_A):
+        return True
     if winner == "delete all of A":
         return loser in ("append", "delete in C", "purge of B", *_DOMAIN)
     if loser in BY_DELETION_VECTORS and winner in BY_DELETION_VECTORS | _DOMAIN:
         return True
-    if UPDATE in (loser, winner) and {loser, winner} & _APART:
+    if {UPDATE, MERGE} & {loser, winner} and {loser, winner} & _APART:
         return True
     if loser == "append":
         return winner not in _DEFINITIONS | {"restore"}
@@ -52,16 +57,17 @@ def must_conflict(loser: str, winner: str) -> bool:
     """Whether one of the two has to give way."""
     if winner in _DEFINITIONS:
         return True
-    in_a = {UPDATE, *(name for name in BY_DELETION_VECTORS if "A" in name)}
-    moved = loser in in_a and winner in _MOVES_A
-    return moved or (loser in _MOVES_A and winner in in_a) or (loser in _DOMAIN and winner in _DOMAIN)
+    replaced = (loser in _CHANGES_A and winner in _REPLACES_A) or (
+        loser in _REPLACES_A and winner in _CHANGES_A
+    )
+    return replaced or (loser in _DOMAIN and winner in _DOMAIN)
 
 
 PAIRS = [
     (loser, winner)
     for loser in OPERATIONS
     for winner in OPERATIONS
-    if {loser, winner} & (BY_DELETION_VECTORS | {"purge of B", "restore", UPDATE})
+    if {loser, winner} & (BY_DELETION_VECTORS | {"purge of B", "restore", UPDATE, MERGE})
     or {loser, winner} <= _DOMAIN
 ]
 """The other pairs are as on a table without features."""

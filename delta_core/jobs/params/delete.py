@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from delta_core.jobs.params.engine_io import ENGINE_IO_SCHEMA, EngineIO
+from delta_core.jobs.registry import ALLOWED_ROOT_URIS
 
 KIND: Final = "delete"
 
@@ -29,6 +30,7 @@ DELETE_SCHEMA: Final[Mapping[str, Any]] = {
         "where": WHERE_SCHEMA,
         "target_alias": ALIAS_SCHEMA,
         "engine_io": ENGINE_IO_SCHEMA,
+        "allowed_root_uris": ALLOWED_ROOT_URIS,
     },
 }
 """`where` is required, so that a forgotten condition does not delete every row; `true` deletes them."""
@@ -41,11 +43,13 @@ class DeleteParams:
     Attributes:
         where: the condition.
         target_alias: the table's alias in it.
+        allowed_root_uris: absolute paths in the log may lead below them.
     """
 
     where: str
     target_alias: str | None = None
     engine_io: EngineIO = EngineIO.AUTO
+    allowed_root_uris: tuple[str, ...] = ()
 
 
 def parse_delete(params: Mapping[str, Any]) -> DeleteParams:
@@ -54,4 +58,5 @@ def parse_delete(params: Mapping[str, Any]) -> DeleteParams:
         where=params["where"],
         target_alias=params.get("target_alias"),
         engine_io=EngineIO(params.get("engine_io", EngineIO.AUTO)),
+        allowed_root_uris=tuple(params.get("allowed_root_uris") or ()),
     )

@@ -14,7 +14,7 @@ from delta_core.maintenance.clustering.groups import OrderingPlan
 from delta_core.maintenance.clustering.order import Order
 from delta_core.maintenance.rewriting.metrics import file_metrics
 from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused
-from delta_core.maintenance.rewriting.rewrite import Operation, Rewritten, rewrite
+from delta_core.maintenance.rewriting.rewrite import NewFiles, Operation, Rewritten, rewrite
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
@@ -35,7 +35,7 @@ def rewrite_groups(
     """
     results: list[GroupResult] = []
 
-    def write(layout: Mapping[str, Any], sources: LiveSources) -> tuple[list[AddFile], int]:
+    def write(layout: Mapping[str, Any], sources: LiveSources) -> NewFiles:
         runner = GroupRunner(
             store=latest.store,
             layout=layout,
@@ -50,7 +50,8 @@ def rewrite_groups(
         delete_unused(latest.store, [file for result in results for file in result.files if not file["rows"]])
         adds = [add for result in results for add in _added(result, plan.columns, sources, order)]
         run.progress.emit("data.written", files=len(adds))
-        return adds, sum(int(file["rows"]) for result in results for file in result.files)
+        rows = sum(int(file["rows"]) for result in results for file in result.files)
+        return NewFiles(adds=adds, rows=rows)
 
     rewritten = rewrite(
         latest,

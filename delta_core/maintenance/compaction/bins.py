@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from delta_core.actions import AddFile, Metadata
+from delta_core.actions import Metadata
 from delta_core.data.file_writer import Compression
 from delta_core.execution.executor import Executor, JsonObject
 from delta_core.execution.inline_executor import InlineExecutor
@@ -13,10 +13,11 @@ from delta_core.execution.limits import available_memory_bytes, workers_for
 from delta_core.maintenance.compaction.bin_plan import CompactionBin
 from delta_core.maintenance.compaction.task import TASK_MEMORY_BYTES, compaction_task, rewrite_bin
 from delta_core.maintenance.rewriting.planned_files import LiveSources, delete_unused
-from delta_core.maintenance.rewriting.rewrite import Operation, Rewritten, rewrite
+from delta_core.maintenance.rewriting.rewrite import NewFiles, Operation, Rewritten, rewrite
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.transaction.carried_deletions import MovedRows
 
 
 def rewrite_bins(
@@ -36,7 +37,7 @@ def rewrite_bins(
     `definition`, the bins have partition values by the names of the new metadata.
     """
 
-    def write(layout: Mapping[str, Any], sources: LiveSources) -> tuple[list[AddFile], int]:
+    def write(layout: Mapping[str, Any], sources: LiveSources) -> NewFiles:
         return _written(latest, bins, layout, sources, run)
 
     files = [file for item in bins for file in item.files]
@@ -58,7 +59,7 @@ def _written(
     layout: Mapping[str, Any],
     sources: LiveSources,
     run: Run,
-) -> tuple[list[AddFile], int]:
+) -> NewFiles:
     results = _results(latest, bins, layout, sources, run)
     delete_unused(latest.store, [result for result in results if not result["rows"]])
     adds = []
@@ -73,7 +74,18 @@ def _written(
                     clustering_provider=common.clustering_provider,
                 )
             )
-    return adds, sum(result["rows"] for result in results)
+    return NewFiles(
+        adds=adds,
+        rows=sum(result["rows"] for result in results),
+        moved=[moved for result, item in zip(results, bins, strict=True) for moved in _moved(result, item)],
+    )
+
+
+def _moved(result: JsonObject, item: CompactionBin) -> Iterator[MovedRows]:
+    first_row = 0
+    for file, count in zip(item.files, result["source_rows"], strict=True):
+        yield MovedRows(path=file.path, target=result["path"], first_row=first_row, count=count)
+        first_row += count
 
 
 def _results(

@@ -36,7 +36,8 @@ def rewrite_bin(task: JsonObject) -> JsonObject:
         task: made by `compaction_task`.
 
     Returns:
-        `path` (as in the log), `size_bytes`, `modification_time_ms`, `stats` and `rows` of the file.
+        `path` (as in the log), `size_bytes`, `modification_time_ms`, `stats` and `rows` of the file, and
+        `source_rows`, the number of rows of each of the task's files in it.
 
     Raises:
         MissingDataFileError: a data file or a deletion vector file is not in the store.
@@ -49,13 +50,14 @@ def rewrite_bin(task: JsonObject) -> JsonObject:
     rows = SourceRows(layout, layout.file_schema(encoding), files, task["partition_values"])
     source = _Source(layout, [file.path for file in files], rows, task["threads"])
     with closing(read_ahead(source.batches())) as tables:
-        return write_file(
+        written = write_file(
             layout,
             encoding,
             task["partition_values"],
             tables,
             rows_expected=lambda: source.rows_read,
         )
+    return {**written, "source_rows": [source.rows_of.get(file.path, 0) for file in files]}
 
 
 def compaction_task(
@@ -95,7 +97,11 @@ class _Source:
         self._paths = paths
         self._rows = rows
         self._threads = threads
-        self.rows_read = 0
+        self.rows_of: dict[str, int] = {}
+
+    @property
+    def rows_read(self) -> int:
+        return sum(self.rows_of.values())
 
     def batches(self) -> Generator[pa.Table]:
         parts: list[pa.Table] = []
@@ -112,7 +118,7 @@ class _Source:
                 yield pa.concat_tables(parts).unify_dictionaries()
                 parts, rows, size_bytes = [], 0, 0
             parts.append(part)
-            self.rows_read += part.num_rows
+            self.rows_of[path] = self.rows_of.get(path, 0) + part.num_rows
             rows += part.num_rows
             size_bytes += part.nbytes
         if parts:

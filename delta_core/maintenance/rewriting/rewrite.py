@@ -9,6 +9,7 @@ from typing import Any
 from delta_core.actions import AddFile, Metadata
 from delta_core.data.file_writer import Compression
 from delta_core.dml.post_commit import commit_or_raise
+from delta_core.dml.row_statement import uses_deletion_vectors
 from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.metrics import operation_metrics
 from delta_core.maintenance.rewriting.planned_files import LiveSources, PlannedFile, still_live
@@ -16,6 +17,7 @@ from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.task_stores import share_with_tasks
 from delta_core.table_features.feature import WriterKind
+from delta_core.transaction.carried_deletions import DeletionCarrier, MovedRows
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.isolation import IsolationLevel
@@ -54,10 +56,25 @@ class Rewritten:
     deleted_rows: int
 
 
-WriteFiles = Callable[[Mapping[str, Any], LiveSources], tuple[list[AddFile], int]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFiles:
+    """The files that a rewrite has written.
+
+    Attributes:
+        adds: the new files.
+        rows: the number of their rows.
+        moved: where the rows of the old files are, if the rewrite kept their order; else empty.
+    """
+
+    adds: Sequence[AddFile]
+    rows: int
+    moved: Sequence[MovedRows] = ()
+
+
+WriteFiles = Callable[[Mapping[str, Any], LiveSources], NewFiles]
 """Writes the new files, from the result of `layout_fields` and the old files as in the log.
 
-It returns the new files and the number of their rows, and leaves no file when it fails."""
+It leaves no file when it fails."""
 
 
 def rewrite(
@@ -75,6 +92,9 @@ def rewrite(
 
     Rows of a table with row tracking keep their row ids and row commit versions. Readers of the change data
     feed see no change. When the commit fails, the new files are deleted, unless its outcome is unknown.
+
+    If the table uses deletion vectors, and `write` returns where the rows are, rows that other commits delete
+    meanwhile are deleted from the new files (`carried_deletions`).
 
     Args:
         latest: the newest version, after a check that this writer can rewrite the table's files.
@@ -100,8 +120,10 @@ def rewrite(
     sources = LiveSources.of(removed, store=latest.store, access=run.access)
     layout = layout_fields(latest, access=run.access, compression=compression, definition=definition)
     with share_with_tasks(*run.allowed_roots, latest.store):
-        adds, rows = write(layout, sources)
-    run.progress.emit("stats.collected", files=len(adds), rows=rows)
+        new = write(layout, sources)
+    adds = new.adds
+    run.progress.emit("stats.collected", files=len(adds), rows=new.rows)
+    resolver = _resolver(latest, new.moved, run) if definition is None else None
     owned = OwnedFiles(store=latest.store).with_data(adds)
     with owned.deleted_on_error():
         transaction = (run if definition is None else run.only_next()).begin(
@@ -110,6 +132,7 @@ def rewrite(
             writer_kind=WriterKind.REWRITE,
             operation_parameters=operation.parameters,
             isolation=None if definition is None else IsolationLevel.SERIALIZABLE,
+            resolver=resolver,
         )
         transaction.preserve_rows(True)
         if definition is not None:
@@ -120,9 +143,18 @@ def rewrite(
             operation_metrics(list(planned.values()), adds, deletion_vectors=sources.num_deletion_vectors)
         )
     return Rewritten(
-        committed=commit_or_raise(transaction, run.progress, owned=owned),
+        committed=commit_or_raise(transaction, run.progress, owned=owned, resolver=resolver),
         adds=tuple(adds),
-        rows=rows,
+        rows=new.rows,
         deletion_vectors=sources.num_deletion_vectors,
         deleted_rows=sources.num_deleted_rows,
+    )
+
+
+def _resolver(latest: Snapshot, moved: Sequence[MovedRows], run: Run) -> DeletionCarrier | None:
+    """The resolver for deletions of concurrent commits; None where the new files can get none."""
+    if not moved or not uses_deletion_vectors(latest):
+        return None
+    return DeletionCarrier(
+        latest.store, moved, properties=latest.properties, access=run.access, clock=run.clock
     )

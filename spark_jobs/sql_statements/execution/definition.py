@@ -233,7 +233,7 @@ def _create_from_query(statement: CreateTable, existing: TableAddress | None, ar
 
 
 def _prepared(statement: CreateTable, uri: str, around: Surroundings) -> bool:
-    """Set the properties of a table to be replaced, and end other clustering; whether the new one is missing."""
+    """Set the properties of a table to be replaced, and end other clustering. True if the new one is missing."""
     table = around.core(uri)
     present = dict(table.metadata().configuration)
     wanted = _configuration(statement)

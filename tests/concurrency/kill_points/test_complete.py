@@ -49,7 +49,7 @@ def test_every_call_of_a_store_is_a_step() -> None:
     public = {name for name in vars(LocalLogStore) if not name.startswith("_")}
     # What stands in for calls of the protocol makes those calls itself where they are steps.
     standing_in = {name for name in public if hasattr(getattr(LocalLogStore, name), "__in_place_of__")}
-    assert standing_in == {"walk_batches", "delete_unchanged", "open_unflushed"}
+    assert standing_in == {"walk_batches", "delete_unchanged", "open_unflushed", "create_unflushed"}
     # Only the discovery of tables lists directories, and it writes nothing.
     others = {"uri", "root", "consistent_listing", "remote", "parent", "list_directories"}
     assert public - {*STORE_CALLS, *CALLS_OF_SOME} - standing_in == others
