@@ -11,13 +11,26 @@ from delta_core.on_demand import imported
 
 _EXPORTS = {
     "ConnectServer": "spark_jobs.connect_server",
-    "DeltaTable": "spark_jobs.table",
+    "DeltaColumnBuilder": "spark_jobs.delta_table.column_builder",
+    "DeltaMergeBuilder": "spark_jobs.delta_table.merge_builder",
+    "DeltaOptimizeBuilder": "spark_jobs.delta_table.optimize_builder",
+    "DeltaTable": "spark_jobs.delta_table.table",
+    "DeltaTableBuilder": "spark_jobs.delta_table.table_builder",
+    "IdentityGenerator": "spark_jobs.delta_table.column_builder",
     "SparkExecutor": "spark_jobs.spark_executor",
+    "delete": "spark_jobs.dml.delete",
     "files": "spark_jobs.reader.files",
     "get_session": "spark_jobs.session",
     "last_commit": "spark_jobs.writer.commits",
+    "last_result": "spark_jobs.writer.commits",
+    "merge": "spark_jobs.dml.merge",
     "read": "spark_jobs.reader.read",
     "read_changes": "spark_jobs.reader.changes",
+    "stream": "spark_jobs.streaming.source",
+    "stream_to": "spark_jobs.streaming.sink",
+    "sql": "spark_jobs.sql_statements.sql",
+    "table": "spark_jobs.names.read",
+    "update": "spark_jobs.dml.update",
     "write": "spark_jobs.writer.write",
 }
 

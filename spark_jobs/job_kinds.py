@@ -7,8 +7,9 @@ executor is a `SparkExecutor`.
 from __future__ import annotations
 
 from delta_core.jobs import JobKind, JobRegistry
-from delta_core.jobs.params import load, merge
+from delta_core.jobs.params import delete, load, merge, update
 from spark_jobs.dml.job import run_merge
+from spark_jobs.dml.statement_jobs import run_delete, run_update
 from spark_jobs.loading.load import run_load
 
 LOAD = JobKind(
@@ -26,8 +27,24 @@ MERGE = JobKind(
     params_schema=merge.MERGE_SCHEMA,
 )
 
+DELETE = JobKind(
+    name=delete.KIND,
+    run=run_delete,
+    help="Delete the rows of a table that meet a condition.",
+    params_schema=delete.DELETE_SCHEMA,
+)
+
+UPDATE = JobKind(
+    name=update.KIND,
+    run=run_update,
+    help="Set columns of the rows of a table that meet a condition.",
+    params_schema=update.UPDATE_SCHEMA,
+)
+
 
 def register(registry: JobRegistry) -> None:
     """Register the kinds of this package. The entry-point group `deltaward.jobs` calls this function."""
     registry.register(LOAD)
     registry.register(MERGE)
+    registry.register(DELETE)
+    registry.register(UPDATE)

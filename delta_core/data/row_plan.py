@@ -77,7 +77,7 @@ class RowPlan:
         generated = computed_columns(plan)
         return cls(
             plan=plan,
-            constants=_constants(plan, absent, now_us),
+            constants=default_constants(plan, absent, now_us),
             numbered=tuple(item.name for item in plan.identity if item.name in absent),
             computed=tuple(item for item in generated if item.name in absent),
             given=tuple(item for item in generated if item.name not in absent),
@@ -105,8 +105,20 @@ def computed_columns(plan: WritePlan) -> list[ComputedColumn]:
     ]
 
 
-def _constants(plan: WritePlan, absent: frozenset[str], now_us: int) -> tuple[tuple[str, Literal], ...]:
-    names = {item.name for item in plan.defaults} & absent
+def default_constants(
+    plan: WritePlan, columns: frozenset[str], now_us: int
+) -> tuple[tuple[str, Literal], ...]:
+    """The defaults of those of the columns that have one, as constants of the column's type.
+
+    Args:
+        plan: the write plan of the table.
+        columns: names of columns.
+        now_us: the statement's time, microseconds since the epoch.
+
+    Raises:
+        ExpressionError: a default cannot be parsed or evaluated.
+    """
+    names = {item.name for item in plan.defaults} & columns
     if not names:
         return ()
     step = DefaultsStep(plan, now_us=now_us)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -171,6 +172,33 @@ def wide_statistics(stats: str | None, num_records: int) -> str:
     return "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in fields.items()) + "}"
 
 
+class DeletedRows(Protocol):
+    """The deleted rows of one file after a change. An engine may keep them in any form.
+
+    Attributes:
+        positions: the positions of all deleted rows, ascending. May read the old deletion vector.
+        newly_deleted: the positions of deleted rows that were live before, ascending.
+        num_records: the number of rows of the data file, including deleted rows.
+        num_deleted: the number of `positions`.
+        num_newly_deleted: the number of `newly_deleted`.
+    """
+
+    @property
+    def positions(self) -> Positions: ...
+
+    @property
+    def newly_deleted(self) -> Positions: ...
+
+    @property
+    def num_records(self) -> int: ...
+
+    @property
+    def num_deleted(self) -> int: ...
+
+    @property
+    def num_newly_deleted(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeletionVectorUnion:
     """The deleted rows of one file after a change.
@@ -189,6 +217,16 @@ class DeletionVectorUnion:
     def is_unchanged(self) -> bool:
         """True when no live row is deleted, so the file needs no new deletion vector."""
         return not len(self.newly_deleted)
+
+    @property
+    def num_deleted(self) -> int:
+        """The number of deleted rows."""
+        return len(self.positions)
+
+    @property
+    def num_newly_deleted(self) -> int:
+        """The number of deleted rows that were live before."""
+        return len(self.newly_deleted)
 
     @property
     def deletes_all(self) -> bool:

@@ -27,6 +27,7 @@ from delta_core.deltalake.schema import Schema, core_schema, of_struct
 from delta_core.deltalake.transaction import CommitArgument, HookArgument, core_properties
 from delta_core.deltalake.writer_properties import WriterProperties, parquet_options
 from delta_core.errors import ConfigurationError
+from delta_core.maintenance.manifests import write_manifests
 from delta_core.run import Run
 from delta_core.schema.partition_values import serialize
 from delta_core.schema.types import StructType
@@ -552,7 +553,7 @@ class DeltaTable:
         Raises:
             UnsupportedTableFeatureError: the bare files do not show the rows of the table.
         """
-        _changes.write_manifests(self.delta_table)
+        write_manifests(self.delta_table.snapshot)
 
     def create_checkpoint(self) -> None:
         """Write a checkpoint of the handle's version."""

@@ -50,7 +50,7 @@ def delete_rows(
     """Delete the rows for which a predicate is true. Rows for which it is null are kept.
 
     After a failed commit the new files are deleted, unless it is not known whether the commit landed. With
-    deletion vectors, a compaction at the same time is no conflict: see `moved_rows`.
+    deletion vectors, a compaction at the same time does not conflict: see `moved_rows`.
 
     Args:
         snapshot: the version that the deletion is based on.

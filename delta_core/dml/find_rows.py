@@ -17,7 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import AddFile
-from delta_core.deletion_vectors.file_update import DeletionVectorUnion, physical_records, unite
+from delta_core.deletion_vectors.file_update import (
+    DeletedRows,
+    DeletionVectorUnion,
+    physical_records,
+    unite,
+)
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.expressions.ast import TRUE, Expression
@@ -48,25 +53,25 @@ class FileMatch:
 
     index: int
     file: AddFile
-    rows: DeletionVectorUnion | None
+    rows: DeletedRows | None
 
     @property
     def is_whole(self) -> bool:
         """Whether every remaining row of the file matches."""
-        return self.rows is None or self.rows.deletes_all
+        return self.rows is None or self.rows.num_deleted == self.rows.num_records
 
     @property
     def num_matching(self) -> int | None:
         """The number of matching rows; None when the log has no row count and the file was not read."""
         if self.rows is not None:
-            return len(self.rows.newly_deleted)
+            return self.rows.num_newly_deleted
         count, dv = physical_records(self.file), self.file.deletion_vector
         return None if count is None else count - (0 if dv is None else dv.cardinality)
 
     @property
     def num_left(self) -> int:
         """The number of rows that do not match."""
-        return 0 if self.rows is None else self.rows.num_records - len(self.rows.positions)
+        return 0 if self.rows is None else self.rows.num_records - self.rows.num_deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,6 +140,20 @@ def find_rows(
             if not union.is_unchanged
         ),
     )
+
+
+def row_matcher(
+    snapshot: Snapshot, predicate: Expression, *, allowed_roots: Sequence[LogStore] = ()
+) -> Callable[[AddFile], bool]:
+    """A function that reads a file of the table, and returns whether a predicate is true for one of its rows.
+
+    Args:
+        snapshot: a version with the file's schema.
+        predicate: the predicate, resolved against the table's schema.
+        allowed_roots: see `Scan`.
+    """
+    reader = _PositionReader(snapshot, predicate, allowed_roots, use_threads=True)
+    return lambda file: not reader.union(file).is_unchanged
 
 
 def _in_parallel(

@@ -20,7 +20,7 @@ from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan, write_plan_of
 from delta_core.deletion_vectors.file_update import removed, update_deletion_vector
 from delta_core.deletion_vectors.writer import write_deletion_vectors
-from delta_core.dml.find_rows import FileMatch, FoundRows, find_rows
+from delta_core.dml.find_rows import FileMatch, FoundRows, find_rows, row_matcher
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.moved_rows import MovedRowsError
 from delta_core.dml.post_commit import commit_or_raise
@@ -49,10 +49,12 @@ class RowStatementResult:
     Attributes:
         committed: the commit; None when no row matched and the statement had no idempotency key to record.
         metrics: the metrics, named as in deltalake.
+        history: the metrics of the commit, named as in delta-spark; empty when nothing was committed.
     """
 
     committed: Committed | None
     metrics: Mapping[str, int] = field(default_factory=dict, hash=False)
+    history: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def version(self) -> int | None:
@@ -94,6 +96,7 @@ class RowStatement:
         verb: the verb for messages, such as `delete`.
         counted: the part of metric names that stands for changed rows, such as `deleted`.
         target_file_size_bytes: the size of new files; the table's size when None.
+        writer_kind: the kind of the writer that finds the rows and writes the files.
         run: the surroundings, such as the clock and the commit properties.
     """
 
@@ -102,6 +105,7 @@ class RowStatement:
     verb: str
     counted: str
     target_file_size_bytes: int | None = None
+    writer_kind: WriterKind = WriterKind.ARROW_ROWS
     run: Run = DEFAULT_RUN
 
     @property
@@ -157,7 +161,7 @@ class RowStatement:
         applied = self.run.already_applied(snapshot)
         if applied is not None:
             return applied
-        snapshot.require_writable(writer_kind=WriterKind.ARROW_ROWS, operation=f"{self.verb} rows")
+        snapshot.require_writable(writer_kind=self.writer_kind, operation=f"{self.verb} rows")
         if snapshot.properties.append_only:
             raise InvalidTableError(
                 f"The table is append-only, so {self.operation} cannot remove rows.",
@@ -167,7 +171,12 @@ class RowStatement:
         return None
 
     def execute(
-        self, predicate: Expression | None, change: Callable[[FoundRows], ChangedFiles]
+        self,
+        predicate: Expression | None,
+        change: Callable[[FoundRows], ChangedFiles],
+        *,
+        find: Callable[[], FoundRows] | None = None,
+        condition: str | None = None,
     ) -> RowStatementResult:
         """Find the rows, change their files, and commit.
 
@@ -177,6 +186,8 @@ class RowStatement:
         Args:
             predicate: the predicate, resolved against the table's schema; None stands for every row.
             change: writes the files of the commit. It must leave no file when it fails.
+            find: finds the rows in place of `find_rows`. Then `predicate` need only hold for all of them.
+            condition: the statement's condition for the history; that of `predicate` when None.
 
         Raises:
             MovedRowsError: another writer moved matching rows to other files. Nothing was committed.
@@ -185,28 +196,34 @@ class RowStatement:
             DeltaError: the errors of `find_rows` and `change`.
         """
         started = monotonic()
-        found = find_rows(self.snapshot, predicate, allowed_roots=self.run.allowed_roots)
+        if find is None:
+            found = find_rows(self.snapshot, predicate, allowed_roots=self.run.allowed_roots)
+        else:
+            found = find()
         scanned = monotonic()
         if not found.matches and self.run.commit.txn is None:
             times = {"scan_time_ms": _ms(scanned - started), "rewrite_time_ms": 0}
             return RowStatementResult(
                 committed=None, metrics=self._metrics(found, None) | times | _total(started)
             )
-        resolver = self.resolver()
+        resolver = self.resolver(predicate)
+        if condition is None and predicate is not None:
+            condition = to_spark_sql(predicate)
         transaction = self.run.begin(
             self.snapshot,
             operation=self.operation,
-            writer_kind=WriterKind.ARROW_ROWS,
-            operation_parameters={"predicate": [] if predicate is None else [to_spark_sql(predicate)]},
+            writer_kind=self.writer_kind,
+            operation_parameters={"predicate": [] if condition is None else [condition]},
             resolver=resolver,
         )
         changes = change(found)
         times = {"scan_time_ms": _ms(scanned - started), "rewrite_time_ms": _ms(monotonic() - scanned)}
         metrics = self._metrics(found, changes) | times
+        history = self._history(found, changes, metrics)
         with changes.owned.deleted_on_error():
             transaction.read_predicate(predicate).read_files(found.read_paths)
             transaction.add(*changes.removes, *changes.adds, *changes.changes).preserve_rows(True)
-            transaction.set_metrics(self._history(found, changes, metrics))
+            transaction.set_metrics(history)
         try:
             committed = commit_or_raise(transaction, owned=changes.owned, resolver=resolver)
         except ConcurrentDeleteDeleteError as error:
@@ -214,7 +231,11 @@ class RowStatement:
                 raise MovedRowsError.of(error) from error
             raise
         metrics |= self._committed_counts(committed, metrics)
-        return RowStatementResult(committed=committed, metrics=metrics | _total(started))
+        recorded = committed.operation_metrics
+        history = {
+            name: int(recorded.get(name, value)) for name, value in history.items() if value is not None
+        }
+        return RowStatementResult(committed=committed, metrics=metrics | _total(started), history=history)
 
     def rewritten(
         self,
@@ -275,12 +296,19 @@ class RowStatement:
             owned=owned,
         )
 
-    def resolver(self) -> DeletionVectorMerger | None:
-        """The resolver that merges deletion vectors of concurrent statements; None when rows are copied."""
+    def resolver(self, predicate: Expression | None) -> DeletionVectorMerger | None:
+        """The resolver that merges deletion vectors of concurrent statements; None when rows are copied.
+
+        `predicate` holds for every row that the statement could change; None when nothing is known.
+        """
         if not self.uses_deletion_vectors:
             return None
+        matches = None
+        if predicate is not None:
+            matches = row_matcher(self.snapshot, predicate, allowed_roots=self.run.allowed_roots)
         return DeletionVectorMerger(
             self.snapshot.store,
+            matches=matches,
             properties=self.snapshot.properties,
             access=self.run.access,
             clock=self.run.clock,
@@ -320,7 +348,8 @@ class RowStatement:
     def _history(self, found: FoundRows, changes: ChangedFiles, metrics: Mapping[str, int]) -> dict[str, Any]:
         """The metrics by delta-spark's names, for `operationMetrics`."""
         removed_files = [match for match in found.matches if match.is_whole or not changes.dvs]
-        had_deletion_vectors = sum(match.file.deletion_vector is not None for match in found.matches)
+        had_deletion_vectors = [match for match in found.matches if match.file.deletion_vector is not None]
+        updated = [match for match in had_deletion_vectors if not match.is_whole and changes.dvs]
         return {
             "numRemovedFiles": metrics["num_removed_files"],
             "numAddedFiles": metrics["num_added_files"],
@@ -330,7 +359,8 @@ class RowStatement:
             f"num{self.counted.capitalize()}Rows": metrics.get(f"num_{self.counted}_rows"),
             "numCopiedRows": metrics["num_copied_rows"],
             "numDeletionVectorsAdded": changes.dvs,
-            "numDeletionVectorsRemoved": had_deletion_vectors,
+            "numDeletionVectorsRemoved": len(had_deletion_vectors),
+            "numDeletionVectorsUpdated": len(updated),
             "scanTimeMs": metrics["scan_time_ms"],
             "rewriteTimeMs": metrics["rewrite_time_ms"],
             "executionTimeMs": metrics["scan_time_ms"] + metrics["rewrite_time_ms"],

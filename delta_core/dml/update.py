@@ -57,7 +57,7 @@ def update_rows(
     All values are computed from the old row. Generated columns are computed again when nothing is assigned to
     them, otherwise the assigned values are checked. When a partition column is assigned, the row moves to
     another partition. After a failed commit the new files are deleted, unless it is not known whether the
-    commit landed. With deletion vectors, a compaction at the same time is no conflict: see `moved_rows`.
+    commit landed. With deletion vectors, a compaction at the same time does not conflict: see `moved_rows`.
 
     Args:
         snapshot: the version that the statement is based on.

@@ -77,7 +77,7 @@ def merge_rows(
 ) -> MergeResult:
     """Merge the rows of a source into a version of a table, in one commit.
 
-    With deletion vectors, the merge follows rows that a compaction moves: see `dml.moved_rows`.
+    With deletion vectors, a compaction at the same time does not conflict: see `dml.moved_rows`.
 
     Args:
         snapshot: the version that the merge is based on.
@@ -268,7 +268,8 @@ class _Merge:
             return self._result(None, counts)
         # A row that matches and stays keeps its source row from being inserted. So its deletion by another
         # writer would change the result, and is a conflict.
-        resolver = None if matches.unchanged_matches or not matches.files else statement.resolver()
+        read = None if predicate == TRUE else predicate
+        resolver = None if matches.unchanged_matches or not matches.files else statement.resolver(read)
         transaction = run.begin(
             snapshot,
             operation=statement.operation,
@@ -278,7 +279,7 @@ class _Merge:
         )
         marked = change.with_high_water_marks_of(pipeline.high_water_marks)
         with changed.owned.deleted_on_error():
-            transaction.read_predicate(None if predicate == TRUE else predicate).read_files(found.read_paths)
+            transaction.read_predicate(read).read_files(found.read_paths)
             transaction.add(*marked.actions, *changed.removes, *changed.adds, *changed.changes)
             transaction.preserve_rows(True)
             transaction.set_metrics(counts.history)

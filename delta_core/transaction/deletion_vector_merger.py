@@ -9,12 +9,15 @@ versions, so it is valid at every isolation level. The conflict rules still chec
 A conflict is settled for a file that the winner kept under its path, when at least the rows deleted before
 are still deleted. A restore that restored some rows remains a conflict. So does a compaction that moved the
 rows: then the statement can look for its rows again (`dml.moved_rows`).
+
+The rules judge the files that a winner added by their statistics. An UPDATE of a few rows adds a file whose
+bounds contain many values. So the rows are read: if none of them matches, there is no conflict.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -54,6 +57,9 @@ from delta_core.transaction.read_set import CommitFootprint
 from delta_core.transaction.winning_commit import WinningCommit
 
 _log = logging.getLogger(__name__)
+
+MOST_READ_BYTES: Final = 256 << 20
+"""Rows of added files are read when all disputed files of a winner together are not larger."""
 
 SETTLED_RULES: Final = frozenset({"concurrent_append", "delete_read", "delete_delete"})
 """The rules that fire on a file with a new deletion vector: it counts as removed, and as added with rows."""
@@ -114,6 +120,7 @@ class DeletionVectorMerger:
         self,
         store: LogStore,
         *,
+        matches: Callable[[AddFile], bool] | None = None,
         properties: TableProperties | None = None,
         access: DataAccess = TABLE_ONLY,
         clock: Clock = SYSTEM_CLOCK,
@@ -122,11 +129,14 @@ class DeletionVectorMerger:
 
         Args:
             store: the table's store.
+            matches: reads a file, and returns whether the statement would change one of its rows. None when
+                only statistics decide.
             properties: the table's properties. They determine where deletion vector files are written.
             access: where files outside the table may be read.
             clock: gives the deletion timestamps of removed files.
         """
         self._store = store
+        self._matches = matches
         self._properties = properties
         self._access = access
         self._clock = clock
@@ -146,7 +156,8 @@ class DeletionVectorMerger:
         """See `ConflictResolver`.
 
         Requests: at most three deletion vectors are read for each disputed file, and one file is written for
-        all new ones. When a read or write fails, the conflict stands.
+        all new ones. Disputed files that the winner added are read. When a read or write fails, the conflict
+        stands.
         """
         if violation.rule not in SETTLED_RULES:
             return None
@@ -186,7 +197,12 @@ class DeletionVectorMerger:
     ) -> Resolution | None:
         if any(isinstance(action, Metadata | Protocol) for action in actions):
             return None  # The transaction changes more than rows.
-        disputed = [kept for kept in _kept_files(winner) if _is_disputed(transaction, winner, kept)]
+        disputed = [
+            kept
+            for kept in _kept_files(winner)
+            if _is_disputed(transaction, winner, adds=(kept.after,), removes=(kept.before,))
+        ]
+        without_match = self._without_match(winner, transaction)
         removes = {canonical_log_path(a.path): a for a in actions if isinstance(a, RemoveFile)}
         adds = {canonical_log_path(a.path): a for a in actions if isinstance(a, AddFile)}
         writes_rows = any(isinstance(a, AddCdcFile) for a in actions) or bool(adds.keys() - removes.keys())
@@ -211,13 +227,29 @@ class DeletionVectorMerger:
             if file.deleted_twice and writes_rows:
                 return None
             merged[kept.key] = file
-        if not disputed:
+        settled = {kept.key for kept in disputed} | without_match
+        if not settled:
             return None
         return Resolution(
             actions=self._rebased(actions, merged),
-            rest=_without(winner, disputed),
+            rest=_without(winner, settled),
             counts=_counts(merged.values()),
         )
+
+    def _without_match(self, winner: WinningCommit, transaction: CommitFootprint) -> set[str]:
+        """The disputed files that the winner added and in which no row matches; empty if one row does."""
+        kept = {canonical_log_path(remove.path) for remove in winner.removes}
+        added = [
+            add
+            for add in winner.adds
+            if canonical_log_path(add.path) not in kept
+            and _is_disputed(transaction, winner, adds=(add,), removes=())
+        ]
+        if self._matches is None or sum(add.size_bytes for add in added) > MOST_READ_BYTES:
+            return set()
+        if any(self._matches(add) for add in added):
+            return set()
+        return {canonical_log_path(add.path) for add in added}
 
     def _rebased(self, actions: Sequence[Action], merged: Mapping[str, _MergedFile]) -> list[Action]:
         """The actions, with those of merged files rewritten to follow the winner."""
@@ -294,31 +326,36 @@ def _kept_files(winner: WinningCommit) -> list[_KeptFile]:
     return [_KeptFile(before=remove, after=add) for remove, add in pairs if remove is not None]
 
 
-def _is_disputed(transaction: CommitFootprint, winner: WinningCommit, kept: _KeptFile) -> bool:
-    """Whether the transaction would conflict with a winner that had changed only this file."""
-    only_this_file = replace(
+def _is_disputed(
+    transaction: CommitFootprint,
+    winner: WinningCommit,
+    *,
+    adds: tuple[AddFile, ...],
+    removes: tuple[RemoveFile, ...],
+) -> bool:
+    """Whether the transaction would conflict with a winner that had changed only these files."""
+    only_these_files = replace(
         winner,
         commit_info=None,
-        adds=(kept.after,),
-        removes=(kept.before,),
+        adds=adds,
+        removes=removes,
         metadata=None,
         protocol=None,
         transactions=(),
         domain_metadata=(),
     )
-    violation = find_conflict(transaction, only_this_file)
+    violation = find_conflict(transaction, only_these_files)
     return violation is not None and violation.rule in SETTLED_RULES
 
 
-def _without(winner: WinningCommit, settled: Sequence[_KeptFile]) -> WinningCommit:
-    keys = {kept.key for kept in settled}
+def _without(winner: WinningCommit, settled: Collection[str]) -> WinningCommit:
     info = winner.commit_info
     return replace(
         winner,
         # Without its removes the winner could be mistaken for a blind append.
         commit_info=None if info is None else replace(info, is_blind_append=False),
-        adds=tuple(add for add in winner.adds if canonical_log_path(add.path) not in keys),
-        removes=tuple(remove for remove in winner.removes if canonical_log_path(remove.path) not in keys),
+        adds=tuple(add for add in winner.adds if canonical_log_path(add.path) not in settled),
+        removes=tuple(remove for remove in winner.removes if canonical_log_path(remove.path) not in settled),
     )
 
 
@@ -343,8 +380,8 @@ def _merge(
 
 def _counts(merged: Iterable[_MergedFile]) -> dict[str, int]:
     """The changes of the metrics that delta-spark records for a DELETE."""
-    names = ("numDeletedRows", "numRemovedFiles", "numDeletionVectorsAdded", "numDeletionVectorsRemoved")
-    counts = dict.fromkeys(names, 0)
+    of_vectors = ("numDeletionVectorsAdded", "numDeletionVectorsRemoved", "numDeletionVectorsUpdated")
+    counts = dict.fromkeys(("numDeletedRows", "numRemovedFiles", *of_vectors), 0)
     for file in merged:
         counts["numDeletedRows"] -= file.deleted_twice
         if file.had_deletion_vector and not file.gets_deletion_vector:
@@ -353,6 +390,8 @@ def _counts(merged: Iterable[_MergedFile]) -> dict[str, int]:
         had = file.kept.before.deletion_vector is not None
         has = file.kept.after.deletion_vector is not None and not file.is_done
         counts["numDeletionVectorsRemoved"] += has - had
+        has_both = file.gets_deletion_vector and file.kept.after.deletion_vector is not None
+        counts["numDeletionVectorsUpdated"] += has_both - (had and file.had_deletion_vector)
     return counts
 
 

@@ -26,7 +26,8 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": [
                     f"delta_airflow.operators.{module}"
                     for module in (
-                        *("load", "merge", "optimize", "vacuum", "checkpoint", "restore", "approval"),
+                        *("load", "merge", "delete", "update", "optimize", "vacuum", "checkpoint"),
+                        *("restore", "approval"),
                         *("plan", "verify", "fsck", "cleanup", "clone", "convert", "properties", "job"),
                     )
                 ],

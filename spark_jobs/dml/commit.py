@@ -1,4 +1,4 @@
-"""The commit of a MERGE: removed and added files, the read set, and the clean-up when it fails."""
+"""The commit of a MERGE: its changes of files, the read set, and the clean-up when it fails."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ import pyarrow.parquet as pq
 
 from delta_core.actions import Action, AddCdcFile, AddFile
 from delta_core.dml.commit_files import REMOVED_COLUMNS
+from delta_core.dml.moved_rows import MovedRowsError
 from delta_core.dml.post_commit import commit_or_raise
+from delta_core.dml.row_statement import ChangedFiles
+from delta_core.errors import ConcurrentDeleteDeleteError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage import resolve_data_path
 from delta_core.table_features.feature import WriterKind
 from delta_core.transaction import Committed, OwnedFiles, add_actions, num_records, remove_actions
+from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 
 OPERATION = "MERGE"
 
@@ -27,20 +31,18 @@ class RowChange:
     """The changes of a MERGE's commit, and the commit's read set.
 
     Attributes:
-        removed: files (LIVE_FILE_SCHEMA) that the commit removes.
-        added: files that the commit adds; this statement wrote all of them.
+        files: the actions of data files and change data files, and the files that were written for them.
         read: files (LIVE_FILE_SCHEMA) whose rows were read.
         predicate: a predicate that holds for every row that the outcome depends on.
         definition: protocol and metadata actions.
-        changes: change data files that this statement wrote.
+        resolver: merges deletion vectors of concurrent statements; None where each of them is a conflict.
     """
 
-    removed: pa.Table
-    added: Sequence[AddFile]
+    files: ChangedFiles
     read: pa.Table
     predicate: Expression
     definition: Sequence[Action]
-    changes: Sequence[AddCdcFile] = ()
+    resolver: DeletionVectorMerger | None = None
 
 
 def commit_change(
@@ -57,10 +59,11 @@ def commit_change(
     The written files are kept when it is unknown whether the commit landed.
 
     Raises:
+        MovedRowsError: a compaction moved the rows to other files.
         ConcurrentModificationError: another writer changed the files or rows that were read.
         CommitStateUnknownError: a commit may refer to the files.
     """
-    owned = OwnedFiles(store=snapshot.store).with_data(change.added).with_changes(change.changes)
+    files, owned = change.files, change.files.owned
     with owned.deleted_on_error():
         transaction = run.begin(
             snapshot,
@@ -68,15 +71,38 @@ def commit_change(
             writer_kind=WriterKind.MERGE,
             operation_parameters=parameters,
             verified_at_ms=verified_at_ms,
+            resolver=change.resolver,
         )
         transaction.read_predicate(None if change.predicate == TRUE else change.predicate)
         transaction.read_files(change.read.column("path").to_pylist())
         transaction.add(*change.definition)
-        removed = change.removed.select(REMOVED_COLUMNS)
-        transaction.add(*remove_actions(removed, deletion_timestamp_ms=run.now_ms()))
-        transaction.add(*change.added, *change.changes).preserve_rows(True)
+        transaction.add(*files.removes, *files.adds, *files.changes).preserve_rows(True)
         transaction.set_metrics(metrics)
-    return commit_or_raise(transaction, owned=owned)
+    try:
+        return commit_or_raise(transaction, owned=owned, resolver=change.resolver)
+    except ConcurrentDeleteDeleteError as error:
+        if change.resolver is not None and change.resolver.rows_were_moved:
+            raise MovedRowsError.of(error) from error
+        raise
+
+
+def replaced_files(
+    snapshot: Snapshot,
+    removed: pa.Table,
+    *,
+    added: Sequence[AddFile],
+    changes: Sequence[AddCdcFile],
+    run: Run,
+) -> ChangedFiles:
+    """The actions that remove files (LIVE_FILE_SCHEMA), and add those that the statement has written."""
+    columns = removed.select(REMOVED_COLUMNS)
+    return ChangedFiles(
+        removes=tuple(remove_actions(columns, deletion_timestamp_ms=run.now_ms())),
+        adds=tuple(added),
+        changes=tuple(changes),
+        written=tuple(added),
+        owned=OwnedFiles(store=snapshot.store).with_data(added).with_changes(changes),
+    )
 
 
 def count_rows(snapshot: Snapshot, files: pa.Table) -> int:

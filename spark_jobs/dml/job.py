@@ -41,7 +41,7 @@ def run_merge(spec: JobSpec, context: JobContext) -> JobResult:
     snapshot = context.require_snapshot()
     run = context.run.with_commit(context.commit_properties(spec))
     merge_schema = params.merge_schema or adds_columns(contract)
-    spark = _session(context)
+    spark = session_of(context, KIND)
     token = ViolationToken()
     source = resolve_progress(params.source, spec, context)
     rows = read_source(
@@ -89,7 +89,8 @@ def _source_checks(batch: FittedBatch, constraints: tuple[tuple[str, str], ...])
     return [*not_null_checks(schema), *named_checks(constraints, schema)]
 
 
-def _session(context: JobContext) -> SparkSession:
+def session_of(context: JobContext, kind: str) -> SparkSession:
+    """The session of a job of a kind: that of its executor, or a new one."""
     if isinstance(context.executor, SparkExecutor):
         return context.executor.spark
-    return get_session(app_name=f"deltaward {KIND}")
+    return get_session(app_name=f"deltaward {kind}")

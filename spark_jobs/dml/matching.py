@@ -40,10 +40,15 @@ class Matches:
         number: the number of matches.
         touched: keys of the files that contain a changed row.
         counts: for `matched` and `not_matched_by_source`, the number of rows per clause.
+        acted: the number of matches to which a clause applies.
+        unmatched: (file, position, action) of the target rows to which a `not matched by source` clause
+            applies, persisted like `pairs`; None without such clauses, and when they are not kept.
     """
 
     pairs: DataFrame
     number: int = 0
+    acted: int = 0
+    unmatched: DataFrame | None = None
     touched: set[str] = field(default_factory=set)
     counts: dict[str, dict[int, int]] = field(
         default_factory=lambda: {"matched": {}, "not_matched_by_source": {}}
@@ -53,6 +58,20 @@ class Matches:
         """The number of rows that the clauses of this kind change, in one section of `counts`."""
         found = self.counts[section]
         return sum(found.get(index, 0) for index, c in enumerate(clauses) if c.action.kind == kind)
+
+    def unpersist(self) -> None:
+        """Release the persisted rows."""
+        self.pairs.unpersist()
+        if self.unmatched is not None:
+            self.unmatched.unpersist()
+
+    def changed_places(self, names: Names) -> DataFrame:
+        """The file and position of every target row that changes, some of them several times."""
+        from pyspark.sql import functions as fn
+
+        columns = (names.file, names.position)
+        places = self.pairs.where(fn.col(names.action).isNotNull()).select(*columns)
+        return places if self.unmatched is None else places.union(self.unmatched.select(*columns))
 
 
 def find_matches(
@@ -65,10 +84,12 @@ def find_matches(
     match_predicate: Expression,
     target_alias: str,
     names: Names,
+    keeps_unmatched: bool = False,
 ) -> Matches:
-    """Join the source with the target's key columns. The caller unpersists `pairs`.
+    """Join the source with the target's key columns. The caller unpersists the result.
 
-    `match_predicate` is true for every target row that can match.
+    `match_predicate` is true for every target row that can match. With `keeps_unmatched` the rows of the
+    `not matched by source` clauses are kept, not only counted.
 
     Raises:
         MergeDuplicateMatchError: several source rows match one target row, and the clauses do not allow it.
@@ -102,9 +123,10 @@ def find_matches(
                 on=on,
                 clauses=clauses.not_matched_by_source,
                 names=names,
+                keep=keeps_unmatched,
             )
     except BaseException:
-        pairs.unpersist()
+        matches.unpersist()
         raise
     return matches
 
@@ -139,6 +161,7 @@ def _count_matches(
         index = row[names.action]
         if index is not None:
             matches.touched.add(row[names.file])
+            matches.acted += row["pairs"]
             counts = matches.counts["matched"]
             counts[index] = counts.get(index, 0) + row["rows"]
     if duplicates and not clauses.allows_many_matches:
@@ -153,12 +176,16 @@ def _count_unmatched(
     on: Sql,
     clauses: Sequence[MergeClause],
     names: Names,
+    keep: bool,
 ) -> None:
     from pyspark.sql import functions as fn
 
     unmatched = rows.join(keys, as_column(on), "left_anti")
-    chosen = unmatched.select(names.file, chosen_clause(clauses).alias(names.action))
-    found = chosen.where(fn.col(names.action).isNotNull()).groupBy(names.file, names.action).count()
+    chosen = unmatched.select(names.file, names.position, chosen_clause(clauses).alias(names.action))
+    chosen = chosen.where(fn.col(names.action).isNotNull())
+    if keep:
+        chosen = matches.unmatched = chosen.persist()
+    found = chosen.groupBy(names.file, names.action).count()
     counts = matches.counts["not_matched_by_source"]
     for row in found.toArrow().to_pylist():
         matches.touched.add(row[names.file])

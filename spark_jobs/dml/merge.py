@@ -1,8 +1,8 @@
-"""MERGE into a table, copy-on-write: one commit that updates, deletes and inserts rows.
+"""MERGE into a table: one commit that updates, deletes and inserts rows.
 
 Phase one joins the source with the key columns of the files that can match, and chooses a clause for each
-row. Phase two writes the rows of the touched files and the new rows in one Spark job. Both phases read the
-same persisted source.
+row. Phase two writes rows in one Spark job: with deletion vectors the updated and inserted rows, otherwise
+all remaining rows of the touched files too. Both phases read the same persisted source.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from delta_core.boundary import public
 from delta_core.clock import Clock
 from delta_core.dml.change_files import records_changes
+from delta_core.dml.find_rows import FoundRows
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
-from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError, JobFailedError
+from delta_core.dml.moved_rows import follow_moved_rows
+from delta_core.dml.row_statement import RowStatement, uses_deletion_vectors
+from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError
 from delta_core.execution.progress import ProgressReporter
-from delta_core.expressions.ast import Expression
+from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.columns import disjunction
 from delta_core.jobs import JobMetrics, JobResult, JobStatus
 from delta_core.jobs.params.engine_io import EngineIO
@@ -28,10 +32,14 @@ from delta_core.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.support import require_write_support
-from delta_core.transaction import num_records
+from delta_core.transaction import CommitProperties
+from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
+from spark_jobs.dml.changed_rows import changed_rows
 from spark_jobs.dml.clauses import MergeClauses, merge_parameters, sql_text
-from spark_jobs.dml.commit import RowChange, commit_change, count_rows, total_bytes
+from spark_jobs.dml.commit import OPERATION, RowChange, commit_change, replaced_files, total_bytes
 from spark_jobs.dml.matching import Matches, find_matches
+from spark_jobs.dml.merge_metrics import merge_metrics
+from spark_jobs.dml.positions import rows_at
 from spark_jobs.dml.pruning import by_source_predicate, match_facts, target_predicate
 from spark_jobs.dml.rewrite import merged_rows
 from spark_jobs.dml.row_values import RowValues
@@ -44,9 +52,10 @@ from spark_jobs.dml.source import (
     fix_source,
     require_deterministic,
 )
+from spark_jobs.dml.statement import alias_of, newest
 from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, assignments, evolved_schema
-from spark_jobs.engine_io import TableReach, table_reach
+from spark_jobs.engine_io import TableReach, engine_io_of, table_reach
 from spark_jobs.expressions.checks import Check, partition_name_checks, table_checks, with_checks
 from spark_jobs.expressions.sql_semantics import SqlSemantics
 from spark_jobs.failures import ViolationToken, as_delta_error
@@ -57,7 +66,7 @@ from spark_jobs.writer.staged_files import StagedFiles
 from spark_jobs.writer.staging import stage_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from spark_jobs.dml.clauses import Sql
 
@@ -101,6 +110,59 @@ class _Plan:
     match_predicate: Expression
     read_predicate: Expression
     source: MergeSource
+    uses_vectors: bool
+
+
+@public
+def merge(
+    spark: SparkSession,
+    uri: str,
+    source: DataFrame,
+    on: Sql,
+    clauses: MergeClauses,
+    *,
+    merge_schema: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    allowed_roots: Sequence[str | os.PathLike[str]] = (),
+    engine_io: str = EngineIO.AUTO,
+    commit_properties: CommitProperties | None = None,
+    alias: str | None = None,
+) -> JobResult:
+    """Merge a DataFrame's rows into the newest version of a table.
+
+    Args:
+        spark: the session of `source`.
+        uri: the table's URI or path.
+        source: the rows. Give the DataFrame an alias (`updates.alias("s")`) when source and table have the
+            same column names.
+        on: the condition for a match: Spark SQL, or a Column that refers to columns by name.
+        clauses: what happens to rows.
+        merge_schema: allow the source to add columns to the table.
+        storage_options, allowed_roots, engine_io, commit_properties: as in `spark_jobs.delete`.
+        alias: the table's alias in the condition and the clauses; `t` when None.
+
+    Returns:
+        The result; `output["metrics"]` has the metrics, named as in delta-spark.
+
+    Raises:
+        TableNotFoundError: no table exists.
+        DeltaError: see `merge_into`.
+    """
+    if not isinstance(clauses, MergeClauses):
+        raise ConfigurationError(
+            f"The clauses of a merge cannot be a {type(clauses).__name__}.", fix="Pass a MergeClauses."
+        )
+    request = MergeRequest(
+        on=on,
+        clauses=clauses,
+        target_alias="t" if alias is None else alias_of(alias),
+        merge_schema=merge_schema,
+        engine_io=engine_io_of(engine_io),
+        storage_options=storage_options,
+        allowed_roots=allowed_roots,
+    )
+    snapshot, run = newest(uri, storage_options=storage_options, commit=commit_properties)
+    return merge_into(source, snapshot, request, run=run)
 
 
 def merge_into(
@@ -111,7 +173,7 @@ def merge_into(
     before_commit: Callable[[], None] | None = None,
     run: Run = DEFAULT_RUN,
 ) -> JobResult:
-    """Merge a DataFrame's rows into the newest version of a table.
+    """Merge a DataFrame's rows into a version of a table. It runs again when a compaction moved the rows.
 
     `before_commit` is called right before the commit. When it raises, nothing is committed and the written
     files are deleted.
@@ -127,6 +189,21 @@ def merge_into(
         CommitStateUnknownError: the written files are kept, because a commit may refer to them.
         JobFailedError: Spark failed.
     """
+
+    def attempt(version: Snapshot, attempt_run: Run) -> JobResult:
+        return _merge_once(frame, version, request, before_commit=before_commit, run=attempt_run)
+
+    return follow_moved_rows(snapshot, run, attempt)
+
+
+def _merge_once(
+    frame: DataFrame,
+    snapshot: Snapshot,
+    request: MergeRequest,
+    *,
+    before_commit: Callable[[], None] | None,
+    run: Run,
+) -> JobResult:
     clock, progress = run.clock, run.progress
     began, verified_at_ms = clock.monotonic_seconds(), clock.now_ms()
     if run.already_applied(snapshot) is not None:
@@ -156,19 +233,44 @@ def merge_into(
             match_predicate=plan.match_predicate,
             target_alias=request.target_alias,
             names=names,
+            keeps_unmatched=plan.uses_vectors,
         )
     except Exception as error:
         raise as_delta_error(error, doing="looking for matches") from error
     scanned = clock.monotonic_seconds()
-    touched = _touched(candidates, matches)
-    progress.emit("files.planned", total=len(touched), matches=matches.number)
+    statement = RowStatement(
+        snapshot=snapshot,
+        operation=OPERATION,
+        verb="merge",
+        counted="merged",
+        writer_kind=WriterKind.MERGE,
+        run=replace(run, allowed_roots=reach.access.allowed_roots),
+    )
     try:
+        candidates.require_known(matches.touched)
+        touched = candidates.select(matches.touched)
+        progress.emit("files.planned", total=len(touched), matches=matches.number)
+        found = None
+        if plan.uses_vectors and len(touched):
+            found = _deleted_rows(matches, touched, names)
         staged = _stage(frame, reach, request, plan, touched, matches, names, progress)
     finally:
-        matches.pairs.unpersist()
+        matches.unpersist()
     try:
         written = clock.monotonic_seconds()
-        metrics = _metrics(snapshot, request.clauses, plan.source, touched, matches, staged)
+        removed = touched
+        if found is not None:
+            whole = {touched.keys[match.index] for match in found.matches if match.is_whole}
+            removed = touched.select(whole)
+        metrics = merge_metrics(
+            snapshot,
+            clauses=request.clauses,
+            source=plan.source,
+            removed=removed,
+            matches=matches,
+            staged=staged,
+            found=found,
+        )
         metrics |= {
             "materializeSourceTimeMs": _ms(source_read - began),
             "scanTimeMs": _ms(scanned - source_read),
@@ -182,15 +284,18 @@ def merge_into(
         raise
     progress.emit("commit.before", files=len(staged.adds), rows=metrics["numOutputRows"])
     try:
+        if found is None:
+            files = replaced_files(snapshot, touched.live, added=staged.adds, changes=staged.changes, run=run)
+        else:
+            files = statement.with_deletion_vectors(found, written=staged.adds, changes=staged.changes)
         committed = commit_change(
             snapshot,
             RowChange(
-                removed=touched.live,
-                added=staged.adds,
+                files=files,
                 read=candidates.live,
                 predicate=plan.read_predicate,
                 definition=plan.change.with_high_water_marks_of(staged.high_water_marks).actions,
-                changes=staged.changes,
+                resolver=_resolver(statement, plan.read_predicate, request.clauses, matches),
             ),
             parameters=merge_parameters(request.on, request.clauses),
             metrics=metrics,
@@ -212,26 +317,13 @@ def merge_into(
         metrics=JobMetrics(
             files_added=len(staged.adds),
             bytes_added=total_bytes(staged.adds),
-            files_removed=len(touched),
+            files_removed=len(removed),
             bytes_removed=metrics["numTargetBytesRemoved"],
             rows=metrics["numOutputRows"],
             wall_seconds=round(clock.monotonic_seconds() - began, 6),
         ),
         output={"metrics": metrics, "engine_io": reach.engine_io.value},
     )
-
-
-def _touched(candidates: TargetFiles, matches: Matches) -> TargetFiles:
-    """The files with rows to change. Raises JobFailedError when Spark reports an unknown file name."""
-    unknown = matches.touched - set(candidates.keys)
-    if unknown:
-        matches.pairs.unpersist()
-        raise JobFailedError(
-            f"Spark found rows to change in {sorted(unknown)[0]!r}, which is not a file of the table.",
-            cause="Spark encodes the file name in an unexpected way.",
-            fix="Report the file name as a bug of deltaward. Nothing was written.",
-        )
-    return candidates.select(matches.touched)
 
 
 def _require_mergeable(snapshot: Snapshot, clauses: MergeClauses) -> None:
@@ -313,7 +405,29 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
         match_predicate=match_predicate,
         read_predicate=read_predicate,
         source=source,
+        uses_vectors=uses_deletion_vectors(snapshot),
     )
+
+
+def _deleted_rows(matches: Matches, touched: TargetFiles, names: Names) -> FoundRows:
+    """The rows that the merge updates or deletes, for deletion vectors."""
+    try:
+        return rows_at(matches.changed_places(names), touched, names)
+    except Exception as error:
+        raise as_delta_error(error, doing="collecting the matches") from error
+
+
+def _resolver(
+    statement: RowStatement, predicate: Expression, clauses: MergeClauses, matches: Matches
+) -> DeletionVectorMerger | None:
+    """The resolver for winners that delete rows of the same files.
+
+    A source row that matched a row without changing it was not inserted. If a winner deleted the matched row,
+    the source row would have to be inserted, so such a merge has no resolver.
+    """
+    if clauses.not_matched and matches.acted != matches.number:
+        return None
+    return statement.resolver(None if predicate == TRUE else predicate)
 
 
 def _stage(
@@ -338,7 +452,8 @@ def _stage(
     rest = replace(rest, records_changes=rest.records_changes and len(touched) > 0)
     caster = Caster(token, first=len(checks))
     try:
-        rows = merged_rows(
+        rows_to_write = changed_rows if plan.uses_vectors else merged_rows
+        rows = rows_to_write(
             frame.sparkSession,
             plan.source,
             touched,
@@ -372,50 +487,6 @@ def _stage(
         progress=progress,
     )
     return replace(staged, high_water_marks=rest.identity.high_water_marks)
-
-
-def _metrics(
-    snapshot: Snapshot,
-    clauses: MergeClauses,
-    source: MergeSource,
-    touched: TargetFiles,
-    matches: Matches,
-    staged: StagedFiles,
-) -> dict[str, int]:
-    """The operation's metrics with delta-spark's names. The caller adds the times."""
-
-    def rows(section: str, kind: str) -> int:
-        return matches.rows(section, getattr(clauses, section), kind)
-
-    updated, deleted = rows("matched", "update"), rows("matched", "delete")
-    updated_alone, deleted_alone = (
-        rows("not_matched_by_source", "update"),
-        rows("not_matched_by_source", "delete"),
-    )
-    adds = staged.adds
-    before = count_rows(snapshot, touched.live)
-    output = sum(num_records(add) or 0 for add in adds)
-    kept = before - deleted - deleted_alone
-    return {
-        "numSourceRows": source.rows,
-        "numTargetRowsInserted": output - kept,
-        "numTargetRowsUpdated": updated + updated_alone,
-        "numTargetRowsMatchedUpdated": updated,
-        "numTargetRowsNotMatchedBySourceUpdated": updated_alone,
-        "numTargetRowsDeleted": deleted + deleted_alone,
-        "numTargetRowsMatchedDeleted": deleted,
-        "numTargetRowsNotMatchedBySourceDeleted": deleted_alone,
-        "numTargetRowsCopied": kept - updated - updated_alone,
-        "numOutputRows": output,
-        "numTargetFilesAdded": len(adds),
-        "numTargetFilesRemoved": len(touched),
-        "numTargetBytesAdded": total_bytes(adds),
-        "numTargetBytesRemoved": sum(touched.live.column("size_bytes").to_pylist()),
-        "numTargetChangeFilesAdded": len(staged.changes),
-        "numTargetDeletionVectorsAdded": 0,
-        "numTargetDeletionVectorsRemoved": len(touched) - touched.live.column("deletion_vector").null_count,
-        "numTargetDeletionVectorsUpdated": 0,
-    }
 
 
 def _ms(seconds: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,7 +134,7 @@ def match_facts(
             continue
         sides = referenced_names(term)
         if sides == {target_alias}:
-            target_only.append(_without_alias(term))
+            target_only.append(_without_first(term))
         elif isinstance(term, Comparison) and term.operator == ComparisonOperator.EQ:
             left, right = term.left, term.right
             if referenced_names(left) == {source_alias}:
@@ -143,7 +143,7 @@ def match_facts(
                 continue
             data_type = type_of(right, both)
             if isinstance(data_type, DecimalType) or data_type in _ORDERED:
-                target_side = _without_alias(left)
+                target_side = _without_first(left)
                 names = {path[0] for path in referenced_columns(target_side)}
                 equalities.append(
                     KeyEquality(
@@ -206,7 +206,7 @@ def by_source_predicate(
         if not meaning.reads(sql):
             return TRUE
         try:
-            terms.append(_without_alias(parse_predicate(sql, aliased)))
+            terms.append(_without_first(parse_predicate(sql, aliased)))
         except ExpressionError:
             try:
                 terms.append(parse_predicate(sql, target))
@@ -223,30 +223,51 @@ def listed_values(column: pa.ChunkedArray) -> tuple[Any, ...] | None:
     return None if len(distinct) > MAX_LISTED_VALUES else tuple(distinct)
 
 
-def _without_alias(expression: Expression) -> Expression:
+def _without_first(expression: Expression) -> Expression:
     """The expression with the alias removed from its columns."""
+    return _renamed(expression, lambda path: path[1:])
+
+
+def without_alias(expression: Expression, alias: str, schema: StructType) -> Expression:
+    """The expression with the table's alias removed from the columns that have it.
+
+    Spark reads `t.id` in a table with the alias `t` as the column `id`, also where `t` is a struct column.
+    """
+
+    def renamed(path: tuple[str, ...]) -> tuple[str, ...]:
+        if len(path) < 2 or path[0].casefold() != alias.casefold() or schema.find(path[1]) is None:
+            return path
+        return path[1:]
+
+    return _renamed(expression, renamed)
+
+
+def _renamed(expression: Expression, rename: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Expression:
+    def of(part: Expression) -> Expression:
+        return _renamed(part, rename)
+
     match expression:
         case Column(path):
-            return Column(path[1:])
+            return Column(rename(path))
         case Comparison(operator, left, right):
-            return Comparison(operator, _without_alias(left), _without_alias(right))
+            return Comparison(operator, of(left), of(right))
         case Arithmetic(operator, left, right):
-            return Arithmetic(operator, _without_alias(left), _without_alias(right))
+            return Arithmetic(operator, of(left), of(right))
         case Conjunction(terms):
-            return Conjunction(tuple(_without_alias(term) for term in terms))
+            return Conjunction(tuple(of(term) for term in terms))
         case Or(terms):
-            return Or(tuple(_without_alias(term) for term in terms))
+            return Or(tuple(of(term) for term in terms))
         case Not(operand):
-            return Not(_without_alias(operand))
+            return Not(of(operand))
         case IsNull(operand):
-            return IsNull(_without_alias(operand))
+            return IsNull(of(operand))
         case In(operand, values):
-            return In(_without_alias(operand), values)
+            return In(of(operand), values)
         case Like(operand, pattern):
-            return Like(_without_alias(operand), pattern)
+            return Like(of(operand), pattern)
         case Cast(operand, data_type):
-            return Cast(_without_alias(operand), data_type)
+            return Cast(of(operand), data_type)
         case Call(name, arguments):
-            return Call(name, tuple(_without_alias(argument) for argument in arguments))
+            return Call(name, tuple(of(argument) for argument in arguments))
         case Literal():
             return expression

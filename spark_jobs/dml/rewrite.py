@@ -10,6 +10,7 @@ from delta_core.schema.types import StructType
 from spark_jobs.dml.clauses import MergeClauses
 from spark_jobs.dml.matching import BROADCAST_BYTES, Matches, chosen_clause, unmatched_source
 from spark_jobs.dml.row_values import RowValues
+from spark_jobs.dml.rows_after import rows_after
 from spark_jobs.dml.source import MergeSource, Names, estimated_bytes
 from spark_jobs.dml.target import TargetFiles
 from spark_jobs.dml.values import Assignments, Caster, by_clause
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 ROWS_PER_TASK = 500_000
 """The number of inserted rows per task, so that the tasks write few small files."""
 
-
-_POSITION_BYTES = 120
+POSITION_BYTES = 120
+"""The approximate size of a place in a join."""
 
 
 def merged_rows(
@@ -65,7 +66,17 @@ def merged_rows(
             )
         )
     if clauses.not_matched:
-        parts.append(_inserted(source, matches, clauses, values, rest, names, caster))
+        parts.append(
+            inserted_rows(
+                source,
+                matches,
+                clauses=clauses,
+                values=values,
+                rest=rest,
+                names=names,
+                caster=caster,
+            )
+        )
     if not parts:
         return None
     return rest.completed(parts[0] if len(parts) == 1 else parts[0].union(parts[1]))
@@ -91,8 +102,8 @@ def _rewritten(
         rows = touched.scan(spark, names)
     else:
         rows = touched.scan_with_row_ids(spark, names, tracking)
-    rows = rows.withColumn(names.key, _position_key(names)).alias(target_alias)
-    same = _same_position(names)
+    rows = rows.withColumn(names.key, position_key(names)).alias(target_alias)
+    same = same_position(names)
     by_source = clauses.not_matched_by_source
     if by_source:
         joined, by_source_values = _with_by_source_actions(
@@ -103,8 +114,8 @@ def _rewritten(
             names=names,
             caster=caster,
         )
-        if _updates(clauses):
-            source_rows = _broadcast_if_small(source.frame, _bytes(source, source.rows))
+        if has_updates(clauses):
+            source_rows = broadcast_if_small(source.frame, source_bytes(source, source.rows))
             joined = joined.join(
                 source_rows.alias(source.alias), fn.col(f"{names.row}_s") == fn.col(names.row), "left"
             )
@@ -115,31 +126,8 @@ def _rewritten(
         *zip([clause.action for clause in clauses.matched], values.matched, strict=True),
         *zip([clause.action for clause in by_source], by_source_values, strict=True),
     ]
-    action = fn.col(names.action)
-    deletes = [index for index, (kind, _) in enumerate(all_clauses) if kind is MergeAction.DELETE]
-    if deletes and not rest.records_changes:
-        joined = joined.where(action.isNull() | ~action.isin(deletes))
-    kept = {field.name: _unchanged_column(touched, field.name, schema, target_alias) for field in schema}
-    columns = []
-    for field in schema:
-        value = by_clause(action, joined, field, all_clauses, otherwise=kept[field.name], caster=caster)
-        columns.append(value.alias(field.name))
-    columns += rest.states(action, all_clauses)
-    is_updated = action.isNotNull() & ~action.isin(deletes) if deletes else action.isNotNull()
-    if tracking is not None:
-        # An updated row keeps its id, and gets the version of the commit.
-        version = fn.col(quoted(tracking.row_commit_version_column))
-        columns += [
-            fn.col(quoted(tracking.row_id_column)),
-            fn.when(~is_updated, version).alias(tracking.row_commit_version_column),
-        ]
-    if rest.records_changes:
-        kind = fn.when(is_updated, fn.lit(RowKind.UPDATED)).otherwise(fn.lit(RowKind.COPIED))
-        if deletes:
-            kind = fn.when(action.isin(deletes), fn.lit(RowKind.DELETED)).otherwise(kind)
-        before = fn.struct(*[column.alias(name) for name, column in kept.items()])
-        columns += [kind.alias(names.kind), fn.when(is_updated, before).alias(names.before)]
-    return joined.select(*columns)
+    kept = {field.name: unchanged_column(touched, field.name, schema, target_alias) for field in schema}
+    return rows_after(joined, all_clauses, kept=kept, rest=rest, names=names, caster=caster)
 
 
 def _with_by_source_actions(
@@ -162,6 +150,24 @@ def _with_by_source_actions(
     by_source_action = chosen_clause(clauses.not_matched_by_source) + fn.lit(first)
     action = fn.when(fn.col(names.matched).isNull(), by_source_action).otherwise(fn.col(names.action))
     joined = joined.withColumn(names.action, action)
+    return by_source_values(joined, first, values, schema=schema, names=names, caster=caster)
+
+
+def by_source_values(
+    joined: DataFrame,
+    first: int,
+    values: Assignments,
+    *,
+    schema: StructType,
+    names: Names,
+    caster: Caster,
+) -> tuple[DataFrame, list[Mapping[str, Sql]]]:
+    """The rows with the values of the `not matched by source` clauses as columns, and the names of these.
+
+    The column `names.action` is the index of the clause, where the first of these clauses has `first`.
+    """
+    from pyspark.sql import functions as fn
+
     found: list[Mapping[str, Sql]] = []
     for index, given in enumerate(values.not_matched_by_source, first):
         kept: dict[str, Sql] = {}
@@ -180,13 +186,13 @@ def _matched_positions(matches: Matches, clauses: MergeClauses, names: Names) ->
     """One row per matched position: its action and, when a clause needs it, its source row."""
     from pyspark.sql import functions as fn
 
-    columns = _position_columns(names)
-    if _updates(clauses):
+    columns = position_columns(names)
+    if has_updates(clauses):
         frame = matches.pairs.select(*columns, fn.col(names.row).alias(f"{names.row}_s"))
     else:
         # Several source rows may match one deleted row.
         frame = matches.pairs.select(*columns).distinct()
-    return _broadcast_if_small(frame, matches.number * _POSITION_BYTES)
+    return broadcast_if_small(frame, matches.number * POSITION_BYTES)
 
 
 def _changes(source: MergeSource, matches: Matches, clauses: MergeClauses, names: Names) -> DataFrame:
@@ -194,24 +200,23 @@ def _changes(source: MergeSource, matches: Matches, clauses: MergeClauses, names
     from pyspark.sql import functions as fn
 
     pairs = matches.pairs.where(fn.col(names.action).isNotNull())
-    if not _updates(clauses):
-        return _broadcast_if_small(
-            pairs.select(*_position_columns(names)).distinct(), matches.number * _POSITION_BYTES
+    if not has_updates(clauses):
+        return broadcast_if_small(
+            pairs.select(*position_columns(names)).distinct(), matches.number * POSITION_BYTES
         )
-    found = source.frame.join(
-        _broadcast_if_small(pairs, matches.number * _POSITION_BYTES), names.row, "inner"
-    )
-    changes = found.select(*_position_columns(names), *[fn.col(quoted(name)) for name in source.columns])
-    return _broadcast_if_small(changes, matches.number * _POSITION_BYTES + _bytes(source, matches.number))
+    found = source.frame.join(broadcast_if_small(pairs, matches.number * POSITION_BYTES), names.row, "inner")
+    changes = found.select(*position_columns(names), *[fn.col(quoted(name)) for name in source.columns])
+    return broadcast_if_small(changes, matches.number * POSITION_BYTES + source_bytes(source, matches.number))
 
 
-def _position_key(names: Names) -> Column:
+def position_key(names: Names) -> Column:
+    """One number for a place."""
     from pyspark.sql import functions as fn
 
     return fn.xxhash64(fn.col(names.file), fn.col(names.position))
 
 
-def _same_position(names: Names) -> Column:
+def same_position(names: Names) -> Column:
     """The join condition: the target row is at the file and position of a match.
 
     The join key is one hash per position, which Spark looks up as a long. The comparison of file and position
@@ -226,11 +231,12 @@ def _same_position(names: Names) -> Column:
     return same
 
 
-def _position_columns(names: Names) -> list[Column]:
+def position_columns(names: Names) -> list[Column]:
+    """The place of a match with its action, for `same_position`."""
     from pyspark.sql import functions as fn
 
     return [
-        _position_key(names).alias(f"{names.key}_s"),
+        position_key(names).alias(f"{names.key}_s"),
         fn.col(names.file).alias(f"{names.file}_s"),
         fn.col(names.position).alias(f"{names.position}_s"),
         fn.col(names.action),
@@ -238,21 +244,24 @@ def _position_columns(names: Names) -> list[Column]:
     ]
 
 
-def _updates(clauses: MergeClauses) -> bool:
+def has_updates(clauses: MergeClauses) -> bool:
+    """Whether a clause updates matched rows."""
     return any(clause.action is not MergeAction.DELETE for clause in clauses.matched)
 
 
-def _bytes(source: MergeSource, rows: int) -> int:
+def source_bytes(source: MergeSource, rows: int) -> int:
+    """The approximate size of rows of the source in memory."""
     return estimated_bytes(source.schema, source.columns, rows)
 
 
-def _broadcast_if_small(frame: DataFrame, size_bytes: int) -> DataFrame:
+def broadcast_if_small(frame: DataFrame, size_bytes: int) -> DataFrame:
+    """The rows, which Spark broadcasts when they are few."""
     from pyspark.sql import functions as fn
 
     return fn.broadcast(frame) if size_bytes <= BROADCAST_BYTES else frame
 
 
-def _unchanged_column(touched: TargetFiles, name: str, schema: StructType, alias: str) -> Column:
+def unchanged_column(touched: TargetFiles, name: str, schema: StructType, alias: str) -> Column:
     """The unchanged value of a column; null when the merge adds the column to the table."""
     from pyspark.sql import functions as fn
 
@@ -266,15 +275,17 @@ def _unchanged_column(touched: TargetFiles, name: str, schema: StructType, alias
     return column if found == wanted else match_type(column, found, wanted)
 
 
-def _inserted(
+def inserted_rows(
     source: MergeSource,
     matches: Matches,
+    *,
     clauses: MergeClauses,
     values: Assignments,
     rest: RowValues,
     names: Names,
     caster: Caster,
 ) -> DataFrame:
+    """The rows that the `not matched` clauses insert."""
     from pyspark.sql import functions as fn
 
     schema = rest.plan.schema

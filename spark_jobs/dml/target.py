@@ -1,13 +1,14 @@
-"""The target of a MERGE: candidate files, and their rows with file and position."""
+"""The target of a row statement: candidate files, and their rows with file and position."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from delta_core.errors import JobFailedError
 from delta_core.schema.types import StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.row_tracking import RowTracking
@@ -62,6 +63,20 @@ class TargetFiles:
             live=self.live.take(pa.array(indexes, pa.int64())),
             keys=tuple(self.keys[index] for index in indexes),
         )
+
+    def require_known(self, keys: Iterable[str]) -> None:
+        """Check that Spark's names of files are names of these files.
+
+        Raises:
+            JobFailedError: Spark reports an unknown file name.
+        """
+        unknown = set(keys) - set(self.keys)
+        if unknown:
+            raise JobFailedError(
+                f"Spark found rows to change in {sorted(unknown)[0]!r}, which is not a file of the table.",
+                cause="Spark encodes the file name in an unexpected way.",
+                fix="Report the file name as a bug of deltaward. Nothing was written.",
+            )
 
     def __len__(self) -> int:
         return len(self.keys)

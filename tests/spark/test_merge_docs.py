@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "merge.md").read_text(), re.DOTALL)
-    versions = []
+    found = []
     for example in examples:
         script = tmp_path / "example.py"
         script.write_text(example)
-        result = runpy.run_path(str(script))["result"]
-        versions.append(result.version_to if hasattr(result, "version_to") else result.version)
-    assert versions == [1, 1]
+        found.append(runpy.run_path(str(script)))
+    spark_rows = [names["changed"].first()["num_updated_rows"] for names in found if "changed" in names]
+    versions = [names["result"].version for names in found if "result" in names]
+    assert (spark_rows, versions) == ([1], [1])

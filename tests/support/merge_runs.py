@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
+from delta_core import DeltaTable as OurTable
+from delta_core import write_deltalake as write
 from delta_core.errors import MergeDuplicateMatchError
 from delta_core.jobs.job_result import JobResult
 from delta_core.merge.clauses import MergeAction
@@ -17,16 +22,20 @@ from delta_core.storage.open import open_store
 from spark_jobs.dml.clauses import MergeClause, MergeClauses
 from spark_jobs.dml.merge import MergeRequest, merge_into
 from tests.support.merge_model import SCHEMA, Case, Clause, DuplicateMatchError, Row, random_case
+from tests.support.row_statement_runs import by_peer
 from tests.support.rows import canonical_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def make_table(case: Case, uri: Path) -> None:
-    """The case's target, each list of rows as a commit of its own."""
+def make_table(case: Case, uri: Path, properties: Mapping[str, str] | None = None) -> None:
+    """The case's target, each list of rows as a commit of its own. A table with properties is of ours."""
     for rows in case.target:
         data = pa.Table.from_pylist(rows, SCHEMA)
+        if properties:
+            write(uri, data, mode="append", partition_by=case.partition_by, configuration=dict(properties))
+            continue
         write_deltalake(str(uri), data, mode="append", partition_by=case.partition_by or None)
 
 
@@ -68,7 +77,7 @@ def rows_as_text(rows: list[Row]) -> list[str]:
 
 def table_rows(uri: Path) -> list[str]:
     """The table's rows, read by the deltalake package."""
-    return canonical_rows(DeltaTable(str(uri)).to_pyarrow_table())
+    return canonical_rows(by_peer(uri))
 
 
 def files_on_disk(uri: Path) -> set[str]:
@@ -76,11 +85,13 @@ def files_on_disk(uri: Path) -> set[str]:
     return {str(path) for path in uri.rglob("*") if path.is_file() and "_delta_log" not in path.parts}
 
 
-def check_against_model(spark: SparkSession, seed: str, folder: Path) -> str:
+def check_against_model(
+    spark: SparkSession, seed: str, folder: Path, properties: Mapping[str, str] | None = None
+) -> str:
     """One random case; what came of it, or an AssertionError that shows the statement."""
     case = random_case(random.Random(seed))
     uri = folder / "table"
-    make_table(case, uri)
+    make_table(case, uri, properties)
     before, files = table_rows(uri), files_on_disk(uri)
     try:
         expected, counts = case.expected()
@@ -98,7 +109,28 @@ def check_against_model(spark: SparkSession, seed: str, folder: Path) -> str:
         name: metrics[f"numTargetRows{name.capitalize()}"] for name in ("inserted", "updated", "deleted")
     }
     assert found == counts, f"{seed}: {case.sql('t', 's')}"
+    if properties and "delta.enableChangeDataFeed" in properties:
+        assert changes_of_last_commit(uri) == differences(before, table_rows(uri)), case.sql("t", "s")
     return "merged"
+
+
+def changes_of_last_commit(uri: Path) -> Counter[str]:
+    """By row, how many more of it there are after the last commit, by its change data."""
+    table = OurTable(uri)
+    changes = pa.table(table.load_cdf(starting_version=table.version()).read_all())
+    net: Counter[str] = Counter()
+    for kind, sign in (("insert", 1), ("update_postimage", 1), ("delete", -1), ("update_preimage", -1)):
+        chosen = changes.filter(pc.equal(changes["_change_type"], kind)).select(SCHEMA.names)
+        for row in canonical_rows(chosen):
+            net[row] += sign
+    return Counter({row: count for row, count in net.items() if count})
+
+
+def differences(before: list[str], after: list[str]) -> Counter[str]:
+    """By row, how many more of it there are after than before."""
+    net = Counter(after)
+    net.subtract(before)
+    return Counter({row: count for row, count in net.items() if count})
 
 
 def check_against_delta_spark(spark: SparkSession, seed: str, folder: Path) -> str:

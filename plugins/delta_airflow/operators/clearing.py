@@ -18,7 +18,7 @@ FIRST_CLEARING: Final = 1
 """The number of a task instance that was never cleared."""
 
 REPLACING_KINDS: Final = frozenset(
-    {"clone", "merge", "optimize", "properties", "repair", "restore", "vacuum"}
+    {"clone", "delete", "merge", "optimize", "properties", "repair", "restore", "vacuum"}
 )
 """Job kinds whose work has the same outcome when it is applied twice. So has a `load` that overwrites."""
 
