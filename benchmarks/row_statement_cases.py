@@ -1,4 +1,4 @@
-"""DELETE and UPDATE of one row in a hundred, everywhere in lineitem SF1: by vectors, and by rewriting.
+"""DELETE, UPDATE and MERGE of few rows everywhere in lineitem SF1: by vectors, and by rewriting.
 
 The peer rewrites in both: it writes no deletion vectors.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks import data
+from benchmarks import data, merge_data
 from benchmarks.contestant import Contestant, Timing
 
 FILES = 8
@@ -33,6 +33,18 @@ def run_statement(statement: str, dvs: bool, contestant: Contestant, cache: Path
     return timing
 
 
+def run_merge(dvs: bool, contestant: Contestant, cache: Path, scratch: Path) -> Timing:
+    """Open the table and merge by `*` clauses; the numbers of rows are checked. The source is read, too."""
+    table = data.clone(merge_data.merge_target(cache), scratch / "merge")
+    source = merge_data.merge_source(cache)
+    if dvs and contestant.engine == "deltaward":
+        contestant.time("enable_deletion_vectors", uri=str(table))
+    timing = contestant.time("merge", uri=str(table), source=str(source), on=merge_data.ON)
+    if timing.value != [merge_data.UPDATES, merge_data.INSERTS]:
+        raise AssertionError(f"{contestant.engine} updated and inserted {timing.value} rows")
+    return timing
+
+
 ROW_STATEMENT_RUNS = {
     f"{name}-1-percent-{'dvs' if dvs else 'rewriting'}": (
         partial(run_statement, f"{name}_rows", dvs),
@@ -40,6 +52,13 @@ ROW_STATEMENT_RUNS = {
         + ("deletion vectors; the peer rewrites" if dvs else "rewriting, too"),
     )
     for name in ("delete", "update")
+    for dvs in (True, False)
+} | {
+    f"merge-120k-into-6m-{'dvs' if dvs else 'rewriting'}": (
+        partial(run_merge, dvs),
+        f"60,000 updates and 60,000 inserts by `*` clauses into lineitem SF1 in {FILES} files, ours by "
+        + ("deletion vectors; the peer rewrites" if dvs else "rewriting, too"),
+    )
     for dvs in (True, False)
 }
 """Case name -> (run, note)."""

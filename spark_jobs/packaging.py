@@ -21,7 +21,7 @@ from spark_jobs.scoped_conf import session_identity
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PACKAGES = ("delta_core", "spark_jobs")
+PACKAGES = ("delta_core", "spark_jobs", "pyspark_deltaward")
 
 _LOCK = ForkSafeLock()
 _READY: set[str] = set()

@@ -53,6 +53,17 @@ def append_rows(uri: str, count: int) -> int:
     return count
 
 
+def merge(uri: str, source: str, on: str) -> list[int]:
+    metrics = (
+        DeltaTable(uri)
+        .merge(pq.read_table(source), on, source_alias="s", target_alias="t")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+    return [metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]]
+
+
 def compact(uri: str) -> int:
     table = DeltaTable(uri)
     table.optimize.compact()

@@ -137,6 +137,19 @@ def update_rows(uri: str, predicate: str) -> int:
     return DeltaTable(uri).update({"l_comment": "'changed'"}, predicate).metrics["num_updated_rows"]
 
 
+def merge(uri: str, source: str, on: str) -> list[int]:
+    """MERGE of a Parquet file's rows, every column; rows updated and inserted."""
+    metrics = (
+        DeltaTable(uri)
+        .merge(pq.read_table(source), on, source_alias="s", target_alias="t")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+        .metrics
+    )
+    return [metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]]
+
+
 def vacuum(uri: str, deletes: bool) -> int:
     """What went, or would go, of a table without any retention."""
     return len(DeltaTable(uri).vacuum(0, dry_run=not deletes, enforce_retention=False, force=True))

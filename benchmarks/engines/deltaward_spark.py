@@ -46,7 +46,7 @@ def z_order(uri: str, columns: list[str]) -> int:
 
 def merge(uri: str, source: str, on: str) -> list[int]:
     """MERGE of a Parquet file's rows, every column; rows updated and inserted."""
-    result = (
+    changed = (
         spark_jobs.DeltaTable.forPath(spark, uri)
         .alias("t")
         .merge(spark.read.parquet(source).alias("s"), on)
@@ -54,5 +54,5 @@ def merge(uri: str, source: str, on: str) -> list[int]:
         .whenNotMatchedInsertAll()
         .execute()
     )
-    metrics = result.output["metrics"]
-    return [metrics["numTargetRowsUpdated"], metrics["numTargetRowsInserted"]]
+    (counts,) = changed.collect()
+    return [counts["num_updated_rows"], counts["num_inserted_rows"]]

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
-from urllib.parse import quote
 
 import numpy as np
 
@@ -34,19 +33,14 @@ from delta_core.maintenance.vacuum.files import VacuumFiles
 from delta_core.maintenance.vacuum.plan import VacuumPlan, plan_vacuum
 from delta_core.maintenance.vacuum.protected import NAMED_COLUMNS
 from delta_core.run import Run
-from delta_core.scan import Scan
 from delta_core.schema.arrow import to_arrow
-from delta_core.schema.partition_values import hive_directory
 from delta_core.schema.types import StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.data_access import DataAccess
 from delta_core.storage.name_columns import name_column
 from delta_core.storage.uri import uri_scheme
 from delta_core.table_features.enablement import FEATURE_PREFIX, ProtocolRequest, protocol_for
 from delta_core.table_features.feature import WriterKind
 from delta_core.transaction.commit_properties import CommitProperties
-
-MANIFEST_DIRECTORY = "_symlink_format_manifest"
 
 
 def properties_of(configuration: Mapping[str, str | None] | None) -> dict[str, str] | None:
@@ -113,7 +107,7 @@ def delete(table: core.DeltaTable, predicate: str | None, run: Run) -> dict[str,
     """Delete rows; the metrics."""
     table.update_incremental()
     result = delete_rows(table.snapshot, coerced(predicate, table.snapshot.schema), run=run)
-    table.follow(result.committed)
+    table.advance_to(result.committed)
     return dict(result.metrics)
 
 
@@ -129,7 +123,7 @@ def update(
     table.update_incremental()
     condition = coerced(predicate, table.snapshot.schema)
     result = update_rows(table.snapshot, updates, condition, new_values=new_values, run=run)
-    table.follow(result.committed)
+    table.advance_to(result.committed)
     return dict(result.metrics)
 
 
@@ -137,7 +131,7 @@ def restore(table: core.DeltaTable, version: int, ignore_missing: bool, run: Run
     """Restore a version; the metrics."""
     plan = plan_restore(table.snapshot, version=version, run=run)
     result = apply_restore(table.snapshot, plan, ignore_missing_files=ignore_missing, run=run)
-    table.follow(result.committed)
+    table.advance_to(result.committed)
     return {"numRemovedFile": result.files_removed, "numRestoredFile": result.files_added}
 
 
@@ -198,31 +192,6 @@ def compact_logs(table: core.DeltaTable, first: int, last: int) -> None:
     compact_log(table.snapshot, first=first, last=last)
 
 
-def write_manifests(table: core.DeltaTable) -> None:
-    """Write one manifest for each partition: the URIs of its files, one a line. Removes outdated ones."""
-    snapshot = table.snapshot
-    snapshot.require_readable(operation="write manifests of the data files")
-    store = snapshot.store
-    access = DataAccess(allowed_roots=(), clock=snapshot.clock)
-    files = Scan(snapshot).files(["path", "partition_values"])
-    lines: dict[str, list[str]] = {}
-    for path, pairs in zip(
-        files.column("path").to_pylist(), files.column("partition_values").to_pylist(), strict=True
-    ):
-        values = dict(pairs or ())
-        parts = (hive_directory(name, values.get(name)) for name in snapshot.partition_columns)
-        place = access.locate(path, store=store)
-        lines.setdefault("/".join(parts), []).append(f"{place.store.uri}/{quote(place.path)}")
-    written = set()
-    for directory, uris in lines.items():
-        path = "/".join(part for part in (MANIFEST_DIRECTORY, directory, "manifest") if part)
-        store.put(path, "".join(f"{uri}\n" for uri in sorted(uris)).encode())
-        written.add(path)
-    for outdated in store.walk(MANIFEST_DIRECTORY):
-        if outdated.path not in written and outdated.path.endswith("/manifest"):
-            store.delete(outdated.path)
-
-
 def commit_actions(
     table: core.DeltaTable,
     actions: Sequence[Any],
@@ -253,12 +222,12 @@ def commit_actions(
         now_ms = run.now_ms()
         transaction.add(*adds, *(_remove(action, now_ms) for action in removes))
         transaction.read_files([action.path for action in removes])
-        table.follow(commit_or_raise(transaction))
+        table.advance_to(commit_or_raise(transaction))
         return
     commit_mode = CommitMode.APPEND
     if mode == "overwrite":
         commit_mode = CommitMode.OVERWRITE if replaced is None else CommitMode.REPLACE_WHERE
-    table.follow(
+    table.advance_to(
         commit_new_files(
             snapshot,
             snapshot.store,
@@ -328,7 +297,7 @@ def add_features(
         request=request,
         run=table.new_run(commit),
     )
-    table.follow(committed)
+    table.advance_to(committed)
 
 
 def add_columns(table: core.DeltaTable, fields: Sequence[StructField], commit: CommitProperties) -> None:
@@ -391,7 +360,7 @@ def set_column_metadata(
         metadata=with_schema(snapshot, schema),
         run=table.new_run(commit),
     )
-    table.follow(committed)
+    table.advance_to(committed)
 
 
 def require_length(what: str, value: object, most: int) -> None:

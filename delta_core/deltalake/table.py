@@ -19,6 +19,7 @@ from delta_core.deltalake._arrow import exported
 from delta_core.deltalake._util import with_positional
 from delta_core.deltalake.alterer import TableAlterer
 from delta_core.deltalake.exceptions import ArgumentTypeError, compatible_class
+from delta_core.deltalake.merger import MergeArguments, TableMerger
 from delta_core.deltalake.optimizer import TableOptimizer
 from delta_core.deltalake.predicates import Filter, predicate_of, spark_sql
 from delta_core.deltalake.results import Metadata, ProtocolVersions, history_entry
@@ -26,6 +27,7 @@ from delta_core.deltalake.schema import Schema, core_schema, of_struct
 from delta_core.deltalake.transaction import CommitArgument, HookArgument, core_properties
 from delta_core.deltalake.writer_properties import WriterProperties, parquet_options
 from delta_core.errors import ConfigurationError
+from delta_core.maintenance.manifests import write_manifests
 from delta_core.run import Run
 from delta_core.schema.partition_values import serialize
 from delta_core.schema.types import StructType
@@ -413,6 +415,50 @@ class DeltaTable:
             self.delta_table, run, updates=texts, new_values=new_values, predicate=predicate
         )
 
+    @with_positional(*_HOOK_FIRST)
+    def merge(
+        self,
+        source: Any,
+        predicate: str,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,
+        error_on_type_mismatch: bool = True,
+        writer_properties: WriterProperties | None = None,
+        streamed_exec: bool = True,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        *,
+        commit_properties: CommitArgument = None,
+        post_commithook_properties: HookArgument = None,
+    ) -> TableMerger:
+        """A builder of a MERGE; `execute()` of it merges.
+
+        Args:
+            source: any object with the Arrow C stream interface.
+            predicate: which source row matches which row.
+            source_alias: the name of the source in expressions.
+            target_alias: the name of the table in expressions.
+            merge_schema: add columns of the source that clauses use to the table.
+            error_on_type_mismatch: refuse values that cannot be cast to the type of their column.
+            writer_properties: the encoding of new files.
+            streamed_exec: no effect: a stream is always read once, in bounded memory.
+            max_spill_size: no effect: memory is bounded.
+            max_temp_directory_size: no effect.
+            commit_properties: provenance and limits of the commit.
+            post_commithook_properties: what follows the commit.
+        """
+        arguments = MergeArguments(
+            source=source,
+            predicate=predicate,
+            source_alias=source_alias,
+            target_alias=target_alias,
+            merge_schema=merge_schema,
+            refuses_misfits=error_on_type_mismatch,
+        )
+        run = self._run(commit_properties, post_commithook_properties, writer_properties)
+        return TableMerger(self.delta_table, arguments, run)
+
     @property
     def alter(self) -> TableAlterer:
         """Operations that change the table definition."""
@@ -507,7 +553,7 @@ class DeltaTable:
         Raises:
             UnsupportedTableFeatureError: the bare files do not show the rows of the table.
         """
-        _changes.write_manifests(self.delta_table)
+        write_manifests(self.delta_table.snapshot)
 
     def create_checkpoint(self) -> None:
         """Write a checkpoint of the handle's version."""

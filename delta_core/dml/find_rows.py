@@ -170,7 +170,7 @@ def _in_parallel(
         pool.shutdown(cancel_futures=True)
 
 
-class _PositionColumn(RowTrackingReader):
+class PositionColumn(RowTrackingReader):
     """Adds the position of each row in its file as a column of a scan."""
 
     def __init__(self, name: str) -> None:
@@ -211,7 +211,7 @@ class _PositionReader:
             predicate=predicate,
             partition_columns=snapshot.partition_columns,
             mapping=snapshot.column_mapping,
-            row_tracking=_PositionColumn(name),
+            row_tracking=PositionColumn(name),
             access=self._access,
             use_threads=use_threads,
         )

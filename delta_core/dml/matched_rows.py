@@ -203,15 +203,17 @@ def rows_where(batch: RowBatch, mask: Mask) -> RowBatch:
     """The rows for which a mask is true."""
     if mask.all():
         return batch
-    chosen = pa.array(np.flatnonzero(mask))
+    # A filter copies runs of rows; to take rows by their numbers costs ten times as much.
+    chosen = pa.array(mask)
     hidden = batch.hidden
     return RowBatch(
-        columns=batch.columns.take(chosen),
+        columns=batch.columns.filter(chosen),
         absent=batch.absent,
         hidden=None
         if hidden is None
         else MaterializedRowIds(
-            row_ids=hidden.row_ids.take(chosen), row_commit_versions=hidden.row_commit_versions.take(chosen)
+            row_ids=hidden.row_ids.filter(chosen),
+            row_commit_versions=hidden.row_commit_versions.filter(chosen),
         ),
     )
 

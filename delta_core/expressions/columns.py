@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from delta_core.expressions.ast import (
     FALSE,
@@ -47,6 +47,39 @@ def walk(expression: Expression) -> Iterator[Expression]:
         node = pending.pop()
         yield node
         pending.extend(reversed(children(node)))
+
+
+def map_columns(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
+    """The expression with every column replaced by the result of `change`."""
+
+    def changed(node: Expression) -> Expression:
+        match node:
+            case Column():
+                return change(node)
+            case Comparison(operator, left, right):
+                return Comparison(operator, changed(left), changed(right))
+            case Arithmetic(operation, left, right):
+                return Arithmetic(operation, changed(left), changed(right))
+            case And(terms):
+                return And(tuple(map(changed, terms)))
+            case Or(terms):
+                return Or(tuple(map(changed, terms)))
+            case Not(operand):
+                return Not(changed(operand))
+            case IsNull(operand):
+                return IsNull(changed(operand))
+            case In(operand, values):
+                return In(changed(operand), values)
+            case Like(operand, pattern):
+                return Like(changed(operand), pattern)
+            case Cast(operand, data_type):
+                return Cast(changed(operand), data_type)
+            case Call(name, arguments):
+                return Call(name, tuple(map(changed, arguments)))
+            case Literal():
+                return node
+
+    return changed(expression)
 
 
 def referenced_columns(expression: Expression) -> frozenset[tuple[str, ...]]:

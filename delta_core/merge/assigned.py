@@ -25,16 +25,20 @@ class Assignments:
 def evolved_schema(table: StructType, source: StructType, clauses: MergeClauses) -> StructType:
     """The table's schema with the source columns that the clauses add.
 
-    A `*` clause adds every column of the source. An explicit value adds the column that it is assigned to.
+    A `*` clause adds every column of the source that it uses. An explicit value adds the column that it is
+    assigned to.
 
     Raises:
         SchemaEvolutionError: a column's type in the source is incompatible with its type in the table.
     """
     all_clauses = (*clauses.matched, *clauses.not_matched, *clauses.not_matched_by_source)
-    if any(clause.action.takes_all for clause in all_clauses):
-        return merge_schemas(table, source)
     set_columns = {name.casefold() for clause in all_clauses for name in clause.values or {}}
-    fields = tuple(f for f in source if f.name.casefold() in set_columns and table.find(f.name) is None)
+    fields = tuple(
+        field
+        for field in source
+        if any(clause.takes(field.name) for clause in all_clauses)
+        or (field.name.casefold() in set_columns and table.find(field.name) is None)
+    )
     return merge_schemas(table, StructType(fields)) if fields else table
 
 
@@ -52,7 +56,7 @@ def assignments(
     def of(clause: MergeClause) -> Mapping[str, Sql]:
         if clause.action.takes_all:
             filled = frozenset(table.names) if merge_schema else plan.filled_columns
-            found = _all_columns(table, source, source_alias, filled=filled)
+            found = _all_columns(clause, table, source, source_alias, filled=filled)
         else:
             found = _named_columns(clause, table)
         _refuse_identity(clause, found, plan)
@@ -66,9 +70,10 @@ def assignments(
 
 
 def _all_columns(
-    table: StructType, source: StructType, source_alias: str, *, filled: frozenset[str]
+    clause: MergeClause, table: StructType, source: StructType, source_alias: str, *, filled: frozenset[str]
 ) -> dict[str, Sql]:
-    missing = [name for name in table.names if name not in filled and source.find(name) is None]
+    taken = [name for name in table.names if clause.takes(name)]
+    missing = [name for name in taken if name not in filled and source.find(name) is None]
     if missing:
         raise SchemaMismatchError(
             f"The source lacks columns of the table: {', '.join(map(repr, missing))}.",
@@ -76,10 +81,10 @@ def _all_columns(
             fix="Name the columns that the clause sets, or allow different schemas (merge_schema).",
         )
     found: dict[str, Sql] = {}
-    for field in table:
-        column = source.find(field.name)
+    for name in taken:
+        column = source.find(name)
         if column is not None:
-            found[field.name] = f"{quoted(source_alias)}.{quoted(column.name)}"
+            found[name] = f"{quoted(source_alias)}.{quoted(column.name)}"
     return found
 
 

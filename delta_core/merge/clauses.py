@@ -81,11 +81,17 @@ class MergeClause:
         condition: the clause applies to rows for which this is true. When it is null or false, the next
             clause is tried.
         values: for `UPDATE` and `INSERT`, a map from target columns to expressions.
+        except_columns: for the `_ALL` actions, columns of the source that are not used.
     """
 
     action: MergeAction
     condition: Sql | None = None
     values: Mapping[str, Sql] | None = None
+    except_columns: tuple[str, ...] = ()
+
+    def takes(self, column: str) -> bool:
+        """Whether an `_ALL` action uses this column of the source."""
+        return self.action.takes_all and column.casefold() not in map(str.casefold, self.except_columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 # The modules of these packages load when a method needs them: opening a table must stay quick.
-from delta_core import checkpoint, dml, maintenance, scan, table, transaction
+from delta_core import checkpoint, dml, maintenance, merge, scan, table, transaction
 from delta_core.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.arguments import Instant, at_least, epoch_ms, name_list, version_or_time
 from delta_core.boundary import public_class, refuse_pickle, typed_iterator
@@ -29,6 +29,7 @@ from delta_core.storage.open import open_store
 from delta_core.storage.option_names import is_option, is_secret
 from delta_core.storage.store_options import option_strings
 from delta_core.table.conversions import Predicate, TableConversions
+from delta_core.table.following import TableFollowing
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 
 if TYPE_CHECKING:
@@ -36,12 +37,13 @@ if TYPE_CHECKING:
     from delta_core.dml import DeleteResult, UpdateResult, Updates
     from delta_core.execution.executor import Executor
     from delta_core.maintenance import FsckResult, RestorePlan
+    from delta_core.merge import MergeRequest, MergeResult, TableMerger
     from delta_core.table import TableAlterer, TableOptimizer
     from delta_core.transaction import Committed
 
 
 @public_class
-class DeltaTable(TableConversions):
+class DeltaTable(TableFollowing, TableConversions):
     """A table at a version.
 
     The handle shows one version. `update_incremental`, `load_as_version` and writes through the handle move
@@ -258,7 +260,7 @@ class DeltaTable(TableConversions):
         self._pinned = False
         self._snapshot = snapshot
 
-    def follow(self, committed: Committed | None) -> None:
+    def advance_to(self, committed: Committed | None) -> None:
         """Show the version that a commit made. None, and a commit without a snapshot, change nothing."""
         if committed is not None and committed.snapshot is not None:
             self.adopt(committed.snapshot)
@@ -447,7 +449,7 @@ class DeltaTable(TableConversions):
         run = self.new_run(commit_properties)
         self.update_incremental()
         result = dml.delete_rows(self._snapshot, predicate, run=run)
-        self.follow(result.committed)
+        self.advance_to(result.committed)
         return result
 
     def update(
@@ -489,8 +491,50 @@ class DeltaTable(TableConversions):
         run = self.new_run(commit_properties)
         self.update_incremental()
         result = dml.update_rows(self._snapshot, updates, predicate, new_values=new_values, run=run)
-        self.follow(result.committed)
+        self.advance_to(result.committed)
         return result
+
+    def merge(
+        self,
+        source: Any,
+        predicate: str | Expression,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,
+        error_on_type_mismatch: bool = True,
+        *,
+        commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
+    ) -> TableMerger:
+        """A builder of a MERGE, whose clauses update, delete and insert rows: `...execute()` runs it.
+
+        Args:
+            source: Arrow data, a stream, a dataset or a data frame. A stream is read once.
+            predicate: which source row matches which row, such as `target.id = source.id`. It must be true.
+            source_alias: the name of the source in expressions; `source` when None.
+            target_alias: the name of the table in expressions; `target` when None.
+            merge_schema: add columns of the source that clauses use to the table.
+            error_on_type_mismatch: refuse a value that cannot be cast to its column's type; else it is null.
+            commit_properties: provenance, idempotency key and limits of the commit.
+
+        Raises:
+            ConfigurationError: the commit properties are not `CommitProperties`.
+        """
+        run = self.new_run(commit_properties)
+
+        def execute(request: MergeRequest) -> MergeResult:
+            self.update_incremental()
+            result = merge.merge_rows(self._snapshot, source, request, run=run)
+            self.advance_to(result.committed)
+            return result
+
+        return merge.TableMerger(
+            on=predicate,
+            source_alias=source_alias,
+            target_alias=target_alias,
+            merge_schema=merge_schema,
+            refuses_misfits=error_on_type_mismatch,
+            execute=execute,
+        )
 
     # ------------------------------------------------------------ definition, files and log
 
@@ -536,7 +580,7 @@ class DeltaTable(TableConversions):
         self.update_incremental()
         plan = maintenance.plan_restore(self._snapshot, version=version, timestamp_ms=time_ms, run=run)
         if not dry_run:
-            self.follow(
+            self.advance_to(
                 maintenance.apply_restore(
                     self._snapshot,
                     plan,
@@ -621,7 +665,7 @@ class DeltaTable(TableConversions):
         if dry_run:
             return maintenance.planned_only(plan)
         result = maintenance.apply_fsck(self._snapshot, plan, run=run)
-        self.follow(result.committed)
+        self.advance_to(result.committed)
         return result
 
     def create_checkpoint(self) -> CheckpointInfo:

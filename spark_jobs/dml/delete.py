@@ -69,9 +69,9 @@ def delete(
         The result; `output["metrics"]` has the metrics, named as in delta-spark. Nothing is committed when no
         row matches and there is no idempotency key.
 
-    Cost: one Spark job that reads the columns of the condition in the files that can match. In a table
-    without deletion vectors, another one reads and writes the files with matching rows. No job runs for a
-    condition over partition columns only.
+    Cost: one Spark job that reads the columns of the condition in the files that can match. If the table does
+    not use deletion vectors, another one that reads and writes the files with matching rows. No job runs for
+    a condition over partition columns only.
 
     Raises:
         TableNotFoundError: no table exists.

@@ -15,6 +15,7 @@ from delta_core import DeltaTable
 from delta_core.errors import ConcurrentModificationError, DeltaError
 from tests.concurrency.matrix.featured import (
     BY_DELETION_VECTORS,
+    MERGE,
     OPERATIONS,
     UPDATE,
     State,
@@ -31,7 +32,7 @@ LEVELS = ("Serializable", "WriteSerializable")
 _DEFINITIONS = {"rename a column", "drop a column", "add a column", "vectors off"}
 _REPLACES_A = {"replace in A"}
 _MOVES_A = {"compaction of a"}
-_CHANGES_A = {UPDATE, *(name for name in BY_DELETION_VECTORS if "A" in name)}
+_CHANGES_A = {UPDATE, MERGE, *(name for name in BY_DELETION_VECTORS if "A" in name)}
 _DOMAIN = {"set the domain", "remove the domain"}
 _APART = {"delete elsewhere in A", "delete in C"}
 """What takes rows that the update does not, of the same file or of another."""
@@ -45,7 +46,7 @@ def must_pass(loser: str, winner: str) -> bool:
         return loser in ("append", "delete in C", "purge of B", *_DOMAIN)
     if loser in BY_DELETION_VECTORS and winner in BY_DELETION_VECTORS | _DOMAIN:
         return True
-    if UPDATE in (loser, winner) and {loser, winner} & _APART:
+    if {UPDATE, MERGE} & {loser, winner} and {loser, winner} & _APART:
         return True
     if loser == "append":
         return winner not in _DEFINITIONS | {"restore"}
@@ -66,7 +67,7 @@ PAIRS = [
     (loser, winner)
     for loser in OPERATIONS
     for winner in OPERATIONS
-    if {loser, winner} & (BY_DELETION_VECTORS | {"purge of B", "restore", UPDATE})
+    if {loser, winner} & (BY_DELETION_VECTORS | {"purge of B", "restore", UPDATE, MERGE})
     or {loser, winner} <= _DOMAIN
 ]
 """The other pairs are as on a table without features."""

@@ -153,7 +153,7 @@ def test_appends_overwrites_merges_and_reads(session: Session, place: Place, tmp
     )
     model = {i: n for i, n in model.items() if i % 2 or i >= 50} | dict.fromkeys(range(10, 20, 2), "new")
     table = spark_jobs.DeltaTable.forPath(session.spark, uri, storage_options=options)
-    merged = (
+    (
         table.alias("t")
         .merge(frame(55, 65, "merged").alias("s"), "t.id = s.id")
         .whenMatchedDelete("s.id = 55")
@@ -161,6 +161,8 @@ def test_appends_overwrites_merges_and_reads(session: Session, place: Place, tmp
         .whenNotMatchedInsertAll()
         .execute()
     )
+    merged = spark_jobs.last_result(uri)
+    assert merged is not None
     assert merged.output["engine_io"] == WAYS[place.name]
     assert merged.output["metrics"]["numTargetRowsMatchedUpdated"] == 4
     model |= dict.fromkeys(range(56, 65), "merged")

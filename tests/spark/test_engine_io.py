@@ -92,7 +92,9 @@ def test_rows_of_every_type_go_out_and_come_back(spark: SparkSession, tmp_path: 
         source = frame(spark, 35, 45, "new").alias("s")
         table = spark_jobs.DeltaTable.forPath(spark, uri, engine_io=way).alias("t")
         merge = table.merge(source, "t.id = s.id AND t.price > 0").whenMatchedDelete("s.id = 36")
-        merged = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        merged = spark_jobs.last_result(uri)
+        assert merged is not None
         assert merged.output["engine_io"] == way
         replaced = frame(spark, 100, 101)
         spark_jobs.write(replaced, uri, mode="overwrite", replace_where="id = 0 OR id >= 100", engine_io=way)

@@ -289,7 +289,7 @@ def test_the_job_deduplicates_checks_and_applies_once(spark: SparkSession, table
 
 def test_the_table_class_has_delta_sparks_names(spark: SparkSession, table: Path) -> None:
     handle = spark_jobs.DeltaTable.forPath(spark, str(table)).alias("people")
-    result = (
+    changed = (
         handle.merge(updates(spark, (1, "one"), (60, "sixty")).alias("news"), "people.id = news.id")
         .whenMatchedUpdate("news.name <> people.name", {"name": "concat(people.name, news.name)"})
         .whenMatchedDelete()
@@ -298,6 +298,10 @@ def test_the_table_class_has_delta_sparks_names(spark: SparkSession, table: Path
         .withCommitProperties(txn=("names", 1), user_metadata="why")
         .execute()
     )
+    (counts,) = [row.asDict() for row in changed.collect()]
+    assert counts["num_affected_rows"] == sum(counts.values()) / 2
+    result = spark_jobs.last_result(str(table))
+    assert result is not None
     assert result.output["metrics"]["numTargetRowsNotMatchedBySourceDeleted"] == 1
     last = handle.history(1).collect()[0]
     assert (last["operation"], last["userMetadata"]) == ("MERGE", "why")
@@ -309,7 +313,7 @@ def test_the_table_class_has_delta_sparks_names(spark: SparkSession, table: Path
     assert (names[1], names[60], 9 in names) == ("oldone", "new", False)
     handle.optimize().executeCompaction().collect()
     handle.optimize().executeZOrderBy("id").collect()
-    assert handle.vacuum() == []
+    assert handle.vacuum().collect() == []
     handle.restoreToVersion(1).collect()
     assert len(rows_of(table)) == 10
     assert spark_jobs.DeltaTable.isDeltaTable(spark, str(table))

@@ -1,4 +1,4 @@
-"""The example of docs/merge.md runs as it stands."""
+"""The examples of docs/merge.md run as they stand."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.skipif(bool(os.environ.get(REMOTE_VARIABLE)), reason="the example starts a classic session")
-def test_the_example_runs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "merge.md").read_text(), re.DOTALL)
-    script = tmp_path / "example.py"
-    script.write_text(example)
-    found = runpy.run_path(str(script))
-    assert found["result"].version_to == 1
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "merge.md").read_text(), re.DOTALL)
+    found = []
+    for example in examples:
+        script = tmp_path / "example.py"
+        script.write_text(example)
+        found.append(runpy.run_path(str(script)))
+    spark_rows = [names["changed"].first()["num_updated_rows"] for names in found if "changed" in names]
+    versions = [names["result"].version for names in found if "result" in names]
+    assert (spark_rows, versions) == ([1], [1])

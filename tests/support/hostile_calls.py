@@ -34,17 +34,21 @@ from delta_core import (
 )
 from delta_core.deltalake.alterer import TableAlterer as TheirAlterer
 from delta_core.deltalake.features import TableFeatures
+from delta_core.deltalake.merger import TableMerger as TheirMerger
 from delta_core.deltalake.optimizer import TableOptimizer as TheirOptimizer
 from delta_core.deltalake.schema import Field
 from delta_core.log.listing import list_log
+from delta_core.merge import TableMerger
 from delta_core.table import TableAlterer, TableOptimizer
 from delta_core.table.conversions import TableConversions
+from delta_core.table.following import TableFollowing
 from delta_core.table_features.feature import WriterKind
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
 
 _FUNCTIONS = ("write_deltalake", "convert_to_deltalake", "clone_table", "define_column")
 _MADE = (CommitProperties, IdentityGenerator)
+_ENDLESS = {"follow.wait"}
 _RIGHT: Mapping[str, Any] = {
     "cluster_by.columns": ["id"],
     "columns": ["id"],
@@ -93,6 +97,8 @@ _RIGHT: Mapping[str, Any] = {
     "compact_logs.ending_version": 1,
     "create_write_transaction.actions": [],
     "create_write_transaction.mode": "append",
+    "merge.source": ROWS,
+    "merge.predicate": "target.id = source.id",
     "execute.sql": "SELECT 1",
     "register.table_name": "t",
 }
@@ -198,8 +204,10 @@ def calls() -> Iterator[Call]:
     yield _of_function("DeltaTable", lambda place, **given: DeltaTable(place / "t", **given), of=DeltaTable)
     yield from _methods(DeltaTable, lambda place: DeltaTable(place / "t"))
     yield from _methods(TableConversions, lambda place: DeltaTable(place / "t"))
+    yield from _methods(TableFollowing, lambda place: DeltaTable(place / "t"))
     yield from _methods(TableOptimizer, lambda place: DeltaTable(place / "t").optimize)
     yield from _methods(TableAlterer, lambda place: DeltaTable(place / "t").alter)
+    yield from _methods(TableMerger, _merger)
     yield from _methods(Scan, lambda place: Scan(_snapshot(place)))
     yield from _methods(Snapshot, _snapshot)
     yield _of_function("Transaction.begin", Transaction.begin)
@@ -215,11 +223,19 @@ def _compatible() -> Iterator[Call]:
     for owner, opened in (
         (deltalake.DeltaTable, lambda place: deltalake.DeltaTable(place / "t")),
         (TheirAlterer, lambda place: deltalake.DeltaTable(place / "t").alter),
+        (
+            TheirMerger,
+            lambda place: deltalake.DeltaTable(place / "t").merge(ROWS, "target.id = source.id"),
+        ),
         (TheirOptimizer, lambda place: deltalake.DeltaTable(place / "t").optimize),
         (deltalake.QueryBuilder, lambda place: deltalake.QueryBuilder()),
     ):
         for call in _methods(owner, opened):
             yield replace(call, name=f"deltalake.{call.name}")
+
+
+def _merger(place: Path) -> TableMerger:
+    return DeltaTable(place / "t").merge(ROWS, "target.id = source.id")
 
 
 def _snapshot(place: Path) -> Snapshot:
@@ -267,7 +283,7 @@ def _methods(owner: type, opened: Callable[[Path], Any]) -> Iterator[Call]:
         yield Call(
             name=f"{owner.__name__}.{name}",
             call=partial(_call_method, opened if is_method else partial(_class, owner), name, parameters),
-            parameters=tuple(one.name for one in parameters),
+            parameters=tuple(one.name for one in parameters if f"{name}.{one.name}" not in _ENDLESS),
         )
 
 

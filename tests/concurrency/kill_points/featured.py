@@ -109,6 +109,40 @@ def _delete(name: str, start: FeaturedStart, before: tuple[Row, ...]) -> Feature
     )
 
 
+_MERGED = (4, 14, 70)
+
+
+def _merge(name: str, start: FeaturedStart, before: tuple[Row, ...]) -> Featured:
+    source = table_of(*((number, "b", "new") for number in _MERGED))
+    there = {row[0] for row in before}
+    new = tuple((number, "b", "new") for number in _MERGED if number not in there)
+    marked = [(row, (*row[:2], row[2] + "!")) for row in before if row[0] in _MERGED]
+    after = dict(marked)
+    return Featured(
+        name=name,
+        # Applied a second time it would mark the rows a second time.
+        run=lambda run: (
+            DeltaTable(run.uri)
+            .merge(source, "target.id = source.id", commit_properties=PROPERTIES)
+            .when_matched_update({"v": "concat(target.v, '!')"})
+            .when_not_matched_insert_all()
+            .execute()
+        ),
+        start=start,
+        commits=("MERGE",),
+        before=before,
+        after=(*(after.get(row, row) for row in before), *new),
+        changes=(
+            *(
+                change
+                for old, row in marked
+                for change in (("update_preimage", old), ("update_postimage", row))
+            ),
+            *(("insert", row) for row in new),
+        ),
+    )
+
+
 def _clone(name: str, start: FeaturedStart, *, shallow: bool = False) -> Featured:
     again = start is FeaturedStart.CLONE
     changed = (*(row for row in ROWS if row[0] not in (3, 4)), LATER)
@@ -136,6 +170,8 @@ _ALL = (
     _update("update by rewriting", FeaturedStart.REWRITTEN, ALL_ROWS),
     _delete("delete by vectors", FeaturedStart.DELETION_VECTORS, ROWS),
     _delete("delete by rewriting", FeaturedStart.REWRITTEN, ALL_ROWS),
+    _merge("merge by vectors", FeaturedStart.DELETION_VECTORS, ROWS),
+    _merge("merge by rewriting", FeaturedStart.REWRITTEN, ALL_ROWS),
     Featured(
         name="dynamic partition overwrite",
         run=lambda run: write_deltalake(

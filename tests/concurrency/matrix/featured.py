@@ -30,6 +30,8 @@ from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.maintenance.purge.plan import plan_purge
 from delta_core.maintenance.restore.apply import apply_restore
 from delta_core.maintenance.restore.plan import plan_restore
+from delta_core.merge import MergeRequest, merge_rows
+from delta_core.merge.clauses import MergeAction, MergeClause, MergeClauses
 from delta_core.run import Run
 from delta_core.schema.types import STRING, StructField
 from delta_core.snapshot.snapshot import Snapshot
@@ -47,6 +49,14 @@ PROPERTIES = {
 BEFORE_THE_DELETION_VECTOR = 4
 TEAM = "team"
 UPDATE = "update in A"
+MERGE = "merge in A"
+_UPSERT = MergeRequest(
+    on="target.p = source.p AND target.id = source.id",
+    clauses=MergeClauses(
+        matched=(MergeClause(action=MergeAction.UPDATE, values={"v": "concat(target.v, '!')"}),),
+        not_matched=(MergeClause(action=MergeAction.INSERT_ALL),),
+    ),
+)
 
 _ALONE = InlineExecutor(1)
 
@@ -124,6 +134,9 @@ OPERATIONS: dict[str, Attempt] = {
     "replace in A": _write([4], "a", mode="overwrite", predicate="p = 'a' AND id >= 3 AND id < 6"),
     UPDATE: lambda snapshot, hook: update_rows(
         snapshot, {"v": "concat(v, '!')"}, "p = 'a' AND id < 3", run=Run(observer=hook)
+    ),
+    MERGE: lambda snapshot, hook: merge_rows(
+        snapshot, rows([1, 2, -1], partition="a"), _UPSERT, run=Run(observer=hook)
     ),
     "replace partition b": _write([50], "b", mode="overwrite", partition_overwrite_mode="dynamic"),
     "compaction of a": _compact,

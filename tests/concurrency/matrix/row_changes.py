@@ -15,6 +15,8 @@ from delta_core.data.row_files import write_data_files
 from delta_core.dml.commit_files import REMOVED_COLUMNS
 from delta_core.dml.delete import delete_rows
 from delta_core.expressions.parse import parse_predicate
+from delta_core.merge import MergeRequest, merge_rows
+from delta_core.merge.clauses import MergeAction, MergeClause, MergeClauses
 from delta_core.run import Run
 from delta_core.scan.scan import Scan
 from delta_core.snapshot.snapshot import Snapshot
@@ -181,6 +183,26 @@ def _delete_footprint(target: Target) -> Footprint:
     )
 
 
+def _merge_footprint(target: Target) -> Footprint:
+    low, *_, high = sorted((target.row, target.kept, target.new))
+    return Footprint(
+        # Two ids next to each other: between them is none that the predicate would rule out.
+        reads=(_box(target, *sorted((target.row, target.new))),),
+        read_files=frozenset({target.file}),
+        removes=frozenset({target.file}),
+        # Copied, updated and inserted rows share a file.
+        adds=(_box(target, low, high),),
+    )
+
+
+_UPSERT = MergeRequest(
+    on="target.p = source.p AND target.id = source.id",
+    clauses=MergeClauses(
+        matched=(MergeClause(action=MergeAction.UPDATE, values={"v": "concat(target.v, ', ', source.v)"}),),
+        not_matched=(MergeClause(action=MergeAction.INSERT_ALL),),
+    ),
+)
+
 ROW_CHANGES = (
     Operation(
         name="delete without Spark",
@@ -194,6 +216,26 @@ ROW_CHANGES = (
         ),
         footprint=_delete_footprint,
         effect=lambda state, target: state.without(lambda row: in_range(target, row)),
+    ),
+    Operation(
+        name="merge without Spark",
+        commits=("MERGE",),
+        run=lambda case: (
+            merge_rows(
+                case.snapshot,
+                pa.table(
+                    {
+                        "id": pa.array([case.target.row, case.target.new], pa.int64()),
+                        "p": [case.target.partition] * 2,
+                        "v": [case.target.value] * 2,
+                    }
+                ),
+                _UPSERT,
+                run=Run(observer=case.interruption, commit=case.properties),
+            ).committed
+        ),
+        footprint=_merge_footprint,
+        effect=lambda state, target: state.mapped(_merge(target).change, *_insert(target, list(state.rows))),
     ),
     _operation(
         "delete",

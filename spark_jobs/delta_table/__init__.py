@@ -1,0 +1,1 @@
+"""delta-spark's Python API: `DeltaTable` and its builders, one file for each."""
