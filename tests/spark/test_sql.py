@@ -361,7 +361,7 @@ def test_a_job_runs_one_statement_once_on_its_tables(sql: Sql, monkeypatch: pyte
     assert job("ALTER TABLE target ADD COLUMN d2 INT", 2).already_applied
     assert [field.name for field in sql.table.schema().fields] == ["a", "id", "name", "d", "b", "c"]
     read = job("SELECT id, name FROM target WHERE id = 13", 3)
-    assert read.output == {"columns": ["id", "name"], "rows": [["13", None]], "has_more": False}
+    assert read.output == {"columns": ["id", "name"], "rows": [["13", "none"]], "has_more": False}
     other = job("SELECT * FROM delta.`/somewhere/else`", 4)
     assert other.error is not None
     assert other.error.code == "PATH_ESCAPE"
