@@ -26,6 +26,8 @@ _EXPORTS = {
     "merge": "spark_jobs.dml.merge",
     "read": "spark_jobs.reader.read",
     "read_changes": "spark_jobs.reader.changes",
+    "stream": "spark_jobs.streaming.source",
+    "stream_to": "spark_jobs.streaming.sink",
     "sql": "spark_jobs.sql_statements.sql",
     "table": "spark_jobs.names.read",
     "update": "spark_jobs.dml.update",

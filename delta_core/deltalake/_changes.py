@@ -107,7 +107,7 @@ def delete(table: core.DeltaTable, predicate: str | None, run: Run) -> dict[str,
     """Delete rows; the metrics."""
     table.update_incremental()
     result = delete_rows(table.snapshot, coerced(predicate, table.snapshot.schema), run=run)
-    table.follow(result.committed)
+    table.advance_to(result.committed)
     return dict(result.metrics)
 
 
@@ -123,7 +123,7 @@ def update(
     table.update_incremental()
     condition = coerced(predicate, table.snapshot.schema)
     result = update_rows(table.snapshot, updates, condition, new_values=new_values, run=run)
-    table.follow(result.committed)
+    table.advance_to(result.committed)
     return dict(result.metrics)
 
 
@@ -131,7 +131,7 @@ def restore(table: core.DeltaTable, version: int, ignore_missing: bool, run: Run
     """Restore a version; the metrics."""
     plan = plan_restore(table.snapshot, version=version, run=run)
     result = apply_restore(table.snapshot, plan, ignore_missing_files=ignore_missing, run=run)
-    table.follow(result.committed)
+    table.advance_to(result.committed)
     return {"numRemovedFile": result.files_removed, "numRestoredFile": result.files_added}
 
 
@@ -222,12 +222,12 @@ def commit_actions(
         now_ms = run.now_ms()
         transaction.add(*adds, *(_remove(action, now_ms) for action in removes))
         transaction.read_files([action.path for action in removes])
-        table.follow(commit_or_raise(transaction))
+        table.advance_to(commit_or_raise(transaction))
         return
     commit_mode = CommitMode.APPEND
     if mode == "overwrite":
         commit_mode = CommitMode.OVERWRITE if replaced is None else CommitMode.REPLACE_WHERE
-    table.follow(
+    table.advance_to(
         commit_new_files(
             snapshot,
             snapshot.store,
@@ -297,7 +297,7 @@ def add_features(
         request=request,
         run=table.new_run(commit),
     )
-    table.follow(committed)
+    table.advance_to(committed)
 
 
 def add_columns(table: core.DeltaTable, fields: Sequence[StructField], commit: CommitProperties) -> None:
@@ -360,7 +360,7 @@ def set_column_metadata(
         metadata=with_schema(snapshot, schema),
         run=table.new_run(commit),
     )
-    table.follow(committed)
+    table.advance_to(committed)
 
 
 def require_length(what: str, value: object, most: int) -> None:

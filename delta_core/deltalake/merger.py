@@ -66,7 +66,7 @@ class TableMerger:
         def execute(request: MergeRequest) -> MergeResult:
             table.update_incremental()
             result = merge_rows(table.snapshot, rows, request, run=run)
-            table.follow(result.committed)
+            table.advance_to(result.committed)
             return result
 
         self._merger = CoreMerger(

@@ -22,7 +22,7 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.data.row_batch import Columns, RowBatch
 from delta_core.data.row_files import FileOptions, RowFileWriter
 from delta_core.data.write_plan import WritePlan
-from delta_core.scan.change_data import CHANGE_COLUMNS, CHANGE_TYPE
+from delta_core.scan.commit_changes import CHANGE_COLUMNS, CHANGE_TYPE
 from delta_core.scan.record_batches import FileReader
 from delta_core.schema.types import StructType
 from delta_core.storage.data_access import TABLE_ONLY

@@ -80,6 +80,12 @@ class ConfigurationError(DeltaError):
     code = "INVALID_CONFIGURATION"
 
 
+class StreamPositionError(ConfigurationError):
+    """A value is not the position of a stream, or the position of another table's stream."""
+
+    code = "INVALID_STREAM_POSITION"
+
+
 class InvalidUriError(ConfigurationError):
     """No store supports the URI, or the URI is not valid."""
 

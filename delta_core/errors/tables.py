@@ -67,6 +67,31 @@ class TableChangedError(InvalidTableError):
     code = "TABLE_CHANGED"
 
 
+class StreamSchemaChangedError(TableChangedError):
+    """A column was renamed, dropped or has another type, so a stream cannot continue with its columns."""
+
+    code = "STREAM_SCHEMA_CHANGED"
+
+
+class StreamRestartRequiredError(TableChangedError):
+    """The table has new columns. A restart of the stream at its last position reads them."""
+
+    code = "STREAM_RESTART_REQUIRED"
+    retryable = True
+
+
+class StreamTableReplacedError(TableChangedError):
+    """Another table is at the location, so the position of a stream has no meaning for it."""
+
+    code = "STREAM_TABLE_REPLACED"
+
+
+class StreamDataLossError(VersionNotFoundError):
+    """The log no longer has a commit that a stream has not read."""
+
+    code = "STREAM_DATA_LOSS"
+
+
 class RowTrackingDisabledError(InvalidTableError):
     """Row ids or row commit versions were requested, but row tracking is not enabled on the table."""
 

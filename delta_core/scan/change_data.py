@@ -7,59 +7,37 @@ deletion vector, the rows that differ between the two deletion vectors changed.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
 
 from delta_core import expressions
-from delta_core.actions import (
-    Action,
-    AddCdcFile,
-    AddFile,
-    Metadata,
-    RemoveFile,
-)
+from delta_core.actions import Metadata
 from delta_core.arguments import whole_number
-from delta_core.deletion_vectors.row_choice import ALL_ROWS, RowChoice
-from delta_core.errors import (
-    ConfigurationError,
-    CorruptLogError,
-    SchemaError,
-    TableChangedError,
-    VersionNotFoundError,
-)
+from delta_core.errors import ConfigurationError, TableChangedError, VersionNotFoundError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.log.listing import LogListing, list_log
-from delta_core.log.log_path import commit_path
-from delta_core.replay.live_files import matching_rows, path_spellings
+from delta_core.scan.commit_changes import (
+    CHANGE_COLUMNS,
+    CHANGE_DATA_ENABLED,
+    ChangedFile,
+    CommitChanges,
+    require_no_change_columns,
+    stamp,
+)
 from delta_core.scan.file_readers import PastFileReaders
 from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
 from delta_core.scan.table_definitions import TableDefinition, definition_after, require_compatible_definition
 from delta_core.schema.column_mapping import ColumnMapping
-from delta_core.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
+from delta_core.schema.types import StructType
 from delta_core.snapshot.commit_time import CommitTimes
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.storage.log_store import LogStore
-from delta_core.storage.uri import canonical_log_path
-
-CHANGE_TYPE = "_change_type"
-COMMIT_VERSION = "_commit_version"
-COMMIT_TIMESTAMP = "_commit_timestamp"
-
-CHANGE_COLUMNS = (
-    StructField(name=CHANGE_TYPE, data_type=STRING),
-    StructField(name=COMMIT_VERSION, data_type=LONG),
-    StructField(name=COMMIT_TIMESTAMP, data_type=TIMESTAMP),
-)
-"""The columns that describe a change; they follow the table's columns."""
-
-_ENABLED = "delta.enableChangeDataFeed"
 
 
 class ChangeDataScan:
@@ -104,11 +82,10 @@ class ChangeDataScan:
                 fix="Pass a range of versions in the order in which they were committed.",
             )
         snapshot.require_readable(operation="read change data", through_scan=True)
-        _require_no_change_columns(snapshot)
+        require_no_change_columns(snapshot)
         self._snapshot = snapshot
         access = DataAccess(allowed_roots=tuple(allowed_roots), clock=snapshot.clock)
         self._starting_version = first
-        self._previous: Snapshot | None = None
         schema = StructType((*snapshot.schema.fields, *CHANGE_COLUMNS))
         if isinstance(predicate, str):
             predicate = expressions.parse_predicate(predicate, schema)
@@ -159,7 +136,7 @@ class ChangeDataScan:
             VersionNotFoundError: a commit is no longer in the log.
             CorruptLogError: a commit is damaged, or its timestamp is out of range.
         """
-        times = self._times
+        times, changes = self._times, CommitChanges(self._snapshot.store)
         first = Snapshot.load(self._snapshot.store, version=self._starting_version)
         definition: TableDefinition = (first.protocol, first.metadata)
         self._require_changes(self._starting_version, definition)
@@ -169,12 +146,12 @@ class ChangeDataScan:
             if changed is not definition:
                 definition = changed
                 self._require_changes(version, definition)
-            stamp = {COMMIT_VERSION: str(version), COMMIT_TIMESTAMP: _date_string(version, times[version])}
+            stamped = stamp(version, times[version])
             # Files that the commit removed may have been partitioned by the earlier metadata.
             replaced = any(isinstance(action, Metadata) for action in actions)
             partitioned = replaced or bool(definition[1].partition_columns)
-            for part in self._parts(version, actions, partitioned=partitioned):
-                yield replace(part, values={**part.values, **stamp})
+            for part in changes.files(version, actions, partitioned=partitioned):
+                yield replace(part, values={**part.values, **stamped})
 
     def to_table(self) -> pa.Table:
         """The changes as one table; raises as `to_batches`."""
@@ -186,10 +163,10 @@ class ChangeDataScan:
         require_compatible_definition(
             self._snapshot, version, definition, through_scan=True, same_columns=True
         )
-        if definition[1].configuration.get(_ENABLED, "").strip().lower() != "true":
+        if definition[1].configuration.get(CHANGE_DATA_ENABLED, "").strip().lower() != "true":
             raise TableChangedError(
                 f"The changes of version {version} of {self._snapshot.store.uri!r} cannot be read.",
-                cause=f"The table property {_ENABLED} was not true then, and changes were not recorded.",
+                cause=f"The table property {CHANGE_DATA_ENABLED} was not true then, so nothing was recorded.",
                 fix="For an append-only table, use DeltaTable.appended_batches; otherwise choose versions "
                 "during which the property was true, or compare the rows of the two versions.",
             )
@@ -214,114 +191,3 @@ class ChangeDataScan:
                 fix="Read the whole table, and continue after the version that you read.",
             )
         return by_version
-
-    # ------------------------------------------------------------ what changed
-
-    def _parts(self, version: int, actions: Sequence[Action], *, partitioned: bool) -> Iterator[ChangedFile]:
-        changes = [action for action in actions if isinstance(action, AddCdcFile)]
-        if changes:
-            for file in changes:
-                yield ChangedFile(path=file.path, values=file.partition_values, size_bytes=file.size_bytes)
-            return
-        adds = {canonical_log_path(a.path): a for a in actions if isinstance(a, AddFile) and a.data_change}
-        removes = [a for a in actions if isinstance(a, RemoveFile) and a.data_change]
-        paired: set[str] = set()
-        for remove in removes:
-            key = canonical_log_path(remove.path)
-            add = adds.get(key)
-            values = self._partition_values(version, remove) if partitioned else remove.partition_values or {}
-            before = RowChoice.left_by(remove.deletion_vector)
-            if add is None:
-                yield _changed(remove, values, "delete", before)
-                continue
-            paired.add(key)
-            # Only the deletion vector was replaced.
-            old, new = remove.deletion_vector, add.deletion_vector
-            for kind, listed, unlisted in (("delete", new, old), ("insert", old, new)):
-                rows = RowChoice(listed=listed, unlisted=unlisted, keeps_listed=True)
-                yield _changed(add, values, kind, rows)
-        for key, add in adds.items():
-            if key not in paired:
-                rows = RowChoice.left_by(add.deletion_vector)
-                yield _changed(add, add.partition_values, "insert", rows)
-
-    def _partition_values(self, version: int, remove: RemoveFile) -> Mapping[str, str | None]:
-        """The partition values of a removed file; read from the version before when the `remove` has none."""
-        if remove.partition_values:
-            return remove.partition_values
-        if self._previous is None or self._previous.version != version - 1:
-            # Cached: when one remove of a commit lacks its values, all of them do.
-            self._previous = Snapshot.load(self._snapshot.store, version=version - 1)
-        if not self._previous.partition_columns:
-            return {}
-        path = canonical_log_path(remove.path)
-        for batch in self._previous.files.batches(["path", "partition_values"]):
-            rows, _ = matching_rows(
-                batch.column("path"), lambda: None, {(path, "")}, path_spellings([(path, "")])
-            )
-            if len(rows):
-                return dict(batch.column("partition_values")[int(rows[0])].as_py() or ())
-        raise TableChangedError(
-            f"Version {version} of {self._snapshot.store.uri!r} does not record the partition it changed.",
-            cause=f"The file {remove.path!r} has no partition values, and is not in the version before.",
-            fix="Compare the rows of the two versions instead.",
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedFile:
-    """The changed rows of one file.
-
-    Attributes:
-        path: as in the log.
-        values: the columns that are constant in the file, by physical name, serialised as partition values:
-            those of its partition, and of CHANGE_COLUMNS those that the file does not contain.
-        rows: the changed rows.
-        stats: the statistics of the file in the log, if there are any.
-        size_bytes: the size of the file; None if the log does not have it.
-    """
-
-    path: str
-    values: Mapping[str, str | None]
-    rows: RowChoice = ALL_ROWS
-    stats: str | None = None
-    size_bytes: int | None = None
-
-
-def _changed(
-    file: AddFile | RemoveFile, values: Mapping[str, str | None], change: str, rows: RowChoice
-) -> ChangedFile:
-    return ChangedFile(
-        path=file.path,
-        values={**values, CHANGE_TYPE: change},
-        rows=rows,
-        stats=file.stats,
-        size_bytes=file.size_bytes,
-    )
-
-
-def _require_no_change_columns(snapshot: Snapshot) -> None:
-    """Refuse a table with a column of a reserved name: its values would collide with the change columns."""
-    reserved = {field.name.casefold() for field in CHANGE_COLUMNS}
-    for field in snapshot.schema:
-        if reserved.isdisjoint(
-            (field.name.casefold(), snapshot.column_mapping.physical_name(field).casefold())
-        ):
-            continue
-        raise SchemaError(
-            f"The changes of {snapshot.store.uri!r} cannot be read.",
-            cause=f"The name of its column {field.name} is reserved for change data.",
-            fix="Rewrite the table with another name for the column, or compare the rows of two versions.",
-        )
-
-
-def _date_string(version: int, timestamp_ms: int) -> str:
-    try:
-        moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=timestamp_ms)
-    except OverflowError as error:
-        raise CorruptLogError(
-            f"The timestamp of the commit {commit_path(version)!r} is out of range.",
-            cause=f"It is {timestamp_ms} milliseconds after 1970.",
-            fix="Choose versions without this commit, or restore the log from a backup.",
-        ) from error
-    return moment.isoformat(sep=" ")

@@ -372,5 +372,5 @@ class TableAlterer:
         run = self._table.new_run(commit_properties)
         self._table.update_incremental()
         committed = change(self._table.snapshot, run)
-        self._table.follow(committed)
+        self._table.advance_to(committed)
         return committed

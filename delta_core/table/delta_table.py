@@ -29,6 +29,7 @@ from delta_core.storage.open import open_store
 from delta_core.storage.option_names import is_option, is_secret
 from delta_core.storage.store_options import option_strings
 from delta_core.table.conversions import Predicate, TableConversions
+from delta_core.table.following import TableFollowing
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @public_class
-class DeltaTable(TableConversions):
+class DeltaTable(TableFollowing, TableConversions):
     """A table at a version.
 
     The handle shows one version. `update_incremental`, `load_as_version` and writes through the handle move
@@ -259,7 +260,7 @@ class DeltaTable(TableConversions):
         self._pinned = False
         self._snapshot = snapshot
 
-    def follow(self, committed: Committed | None) -> None:
+    def advance_to(self, committed: Committed | None) -> None:
         """Show the version that a commit made. None, and a commit without a snapshot, change nothing."""
         if committed is not None and committed.snapshot is not None:
             self.adopt(committed.snapshot)
@@ -448,7 +449,7 @@ class DeltaTable(TableConversions):
         run = self.new_run(commit_properties)
         self.update_incremental()
         result = dml.delete_rows(self._snapshot, predicate, run=run)
-        self.follow(result.committed)
+        self.advance_to(result.committed)
         return result
 
     def update(
@@ -490,7 +491,7 @@ class DeltaTable(TableConversions):
         run = self.new_run(commit_properties)
         self.update_incremental()
         result = dml.update_rows(self._snapshot, updates, predicate, new_values=new_values, run=run)
-        self.follow(result.committed)
+        self.advance_to(result.committed)
         return result
 
     def merge(
@@ -523,7 +524,7 @@ class DeltaTable(TableConversions):
         def execute(request: MergeRequest) -> MergeResult:
             self.update_incremental()
             result = merge.merge_rows(self._snapshot, source, request, run=run)
-            self.follow(result.committed)
+            self.advance_to(result.committed)
             return result
 
         return merge.TableMerger(
@@ -579,7 +580,7 @@ class DeltaTable(TableConversions):
         self.update_incremental()
         plan = maintenance.plan_restore(self._snapshot, version=version, timestamp_ms=time_ms, run=run)
         if not dry_run:
-            self.follow(
+            self.advance_to(
                 maintenance.apply_restore(
                     self._snapshot,
                     plan,
@@ -664,7 +665,7 @@ class DeltaTable(TableConversions):
         if dry_run:
             return maintenance.planned_only(plan)
         result = maintenance.apply_fsck(self._snapshot, plan, run=run)
-        self.follow(result.committed)
+        self.advance_to(result.committed)
         return result
 
     def create_checkpoint(self) -> CheckpointInfo:

@@ -144,7 +144,7 @@ class TableOptimizer:
         """
         run = self._table.new_run(commit_properties)
         result = enable_row_tracking(self._newest(), files_per_commit=files_per_commit, run=run)
-        self._table.follow(result.committed)
+        self._table.advance_to(result.committed)
         return result
 
     def assign_row_ids(
@@ -279,5 +279,5 @@ class TableOptimizer:
         self, plan: RewritePlan, run: Run, memory_limit_bytes: int | None = None
     ) -> Mapping[str, Any]:
         result = apply_rewrite(self._table.snapshot, plan, memory_limit_bytes=memory_limit_bytes, run=run)
-        self._table.follow(result.committed)
+        self._table.advance_to(result.committed)
         return result.metrics

@@ -44,7 +44,7 @@ class WriterKind(Enum):
         "append, overwrite, replaceWhere and dynamic partition overwrite from a DataFrame, loads with a "
         "quality gate",
     )
-    MERGE = ("merge", "MERGE", "MERGE on Spark")
+    MERGE = ("merge", "MERGE", "MERGE, DELETE and UPDATE on Spark")
     REWRITE = (
         "rewrite",
         "rewriting files (compaction, Z-order)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.typing import resolve
 from delta_core.jobs.params.engine_io import EngineIO
 from delta_core.scan import ChangeDataScan
-from delta_core.scan.change_data import CHANGE_COLUMNS
+from delta_core.scan.commit_changes import CHANGE_COLUMNS
 from delta_core.schema.column_mapping import ColumnMapping
 from delta_core.schema.types import StructType
 from delta_core.snapshot.commit_time import first_version_since
@@ -110,19 +110,31 @@ def read_changes(
 
 
 def _changed_rows(spark: SparkSession, scan: TableScan, changes: ChangeDataScan) -> DataFrame:
-    physical = {scan.mapping.physical_name(field).casefold(): field.name for field in scan.schema}
-    # The constants of files differ: change data files have the type of a change as a column, and the
-    # partition columns may have changed.
-    groups: dict[frozenset[str], list[TableFile]] = {}
-    for changed in changes.changed_files():
-        names = frozenset(physical[name.casefold()] for name in changed.values if name.casefold() in physical)
-        file = TableFile(
+    files = (
+        TableFile(
             path=changed.path,
             values=changed.values,
             rows=changed.rows,
             num_rows=records_in_statistics(changed.stats),
             size_bytes=changed.size_bytes,
         )
+        for changed in changes.changed_files()
+    )
+    return scan_groups(spark, scan, files)
+
+
+def scan_groups(spark: SparkSession, scan: TableScan, files: Iterable[TableFile]) -> DataFrame:
+    """The rows of files of several versions, whose constants may differ.
+
+    Change data files have the type of a change as a column, and the partition columns of a table may change.
+
+    Raises:
+        DeltaError: see `TableScan.read`.
+    """
+    physical = {scan.mapping.physical_name(field).casefold(): field.name for field in scan.schema}
+    groups: dict[frozenset[str], list[TableFile]] = {}
+    for file in files:
+        names = frozenset(physical[name.casefold()] for name in file.values if name.casefold() in physical)
         groups.setdefault(names, []).append(file)
     frames = [
         scan.read(spark, files, constants=sorted(names), metadata={}) for names, files in groups.items()

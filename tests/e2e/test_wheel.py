@@ -65,7 +65,7 @@ def test_the_wheel_holds_our_packages_and_nothing_else(elsewhere: Path, environm
     )
     names = _python(elsewhere, environment, program).split()
     packages = [name for name in names if not name.endswith(".dist-info")]
-    assert packages == ["delta_airflow", "delta_core", "spark_jobs"]
+    assert packages == ["delta_airflow", "delta_core", "pyspark_deltaward", "spark_jobs"]
 
 
 def test_airflow_finds_the_provider(elsewhere: Path, environment: dict[str, str]) -> None:

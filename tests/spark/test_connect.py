@@ -65,6 +65,7 @@ def test_reading_writing_and_tasks_on_connect(tmp_path: Path, monkeypatch: pytes
     assert found["merged"] == [
         [2, "x/y=%:"], [3, "ü"], [4, "[1]"], [5, None], [77, "moved"], [90, "new"]
     ]  # fmt: skip
+    assert found["named"] == [[[0, "a"], [1, "b"], [3, "c"]], 1, [False, True], 5, 1, 0, True]
     assert found["tasks"]
     assert found["task_error"] == "OBJECT_NOT_FOUND"
     assert found["hostile"] == [0, 1, 2, 3, 4, 5, 9]

@@ -11,9 +11,10 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import spark_jobs
+import spark_jobs.names
 from delta_core import DeltaTable
 from delta_core.errors import ConstraintViolationError, ObjectNotFoundError
 from spark_jobs.session import is_connect
@@ -23,6 +24,9 @@ from tests.support.hostile_jobs import loads, run_all
 from tests.support.hostile_sessions import set_so, together
 from tests.support.read_tables import TABLES, table_with
 from tests.support.spark_reads import assert_changes_alike, assert_reads_alike
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def main(remote: str, folder: Path) -> dict[str, Any]:
@@ -69,6 +73,7 @@ def main(remote: str, folder: Path) -> dict[str, Any]:
     )
     merged = spark_jobs.read(spark, table).select("id", "p").collect()
     found["merged"] = sorted([row["id"], row["p"]] for row in merged)
+    found["named"] = _named(spark, folder)
     with set_so(spark, together("no ANSI in Juneau", "the old calendar")):
         found["hostile"] = run_all(spark, folder / "hostile")
         loads(spark, folder / "hostile")
@@ -81,6 +86,31 @@ def main(remote: str, folder: Path) -> dict[str, Any]:
     found["empty"] = spark_jobs.read(spark, table, where="id > 1000").count()
     spark.stop()
     return found
+
+
+def _named(spark: SparkSession, folder: Path) -> list[Any]:
+    """A table by its name, and what delta-spark's calls answer; each answer is a value of JSON."""
+    uri = str(folder / "named table")
+    builder = spark_jobs.DeltaTable.create(spark).tableName("connect_named").location(uri)
+    table = builder.addColumn("id", "bigint", nullable=False).addColumn("s", "string", comment="c").execute()
+    try:
+        spark_jobs.write(spark.sql("select id, 'a' s from range(4)"), uri, mode="append")
+        table.update("id = 1", {"s": "'b'"})
+        table.delete("id = 2")
+        source = spark.sql("select 3L id, 'c' s").alias("s")
+        merged = table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll().execute().collect()
+        rows = spark_jobs.table(spark, "connect_named").collect()
+        return [
+            sorted([row["id"], row["s"]] for row in rows),
+            merged[0]["num_updated_rows"],
+            [field.nullable for field in table.toDF().schema.fields],
+            spark_jobs.DeltaTable.forName(spark, "connect_named").history().count(),
+            table.optimize().executeCompaction().count(),
+            table.vacuum().count(),
+            table.restoreToVersion(1).first()["num_restored_files"] > 0,
+        ]
+    finally:
+        spark_jobs.names.unregister(spark, "connect_named")
 
 
 if __name__ == "__main__":

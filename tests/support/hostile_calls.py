@@ -41,12 +41,14 @@ from delta_core.log.listing import list_log
 from delta_core.merge import TableMerger
 from delta_core.table import TableAlterer, TableOptimizer
 from delta_core.table.conversions import TableConversions
+from delta_core.table.following import TableFollowing
 from delta_core.table_features.feature import WriterKind
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
 
 _FUNCTIONS = ("write_deltalake", "convert_to_deltalake", "clone_table", "define_column")
 _MADE = (CommitProperties, IdentityGenerator)
+_ENDLESS = {"follow.wait"}
 _RIGHT: Mapping[str, Any] = {
     "cluster_by.columns": ["id"],
     "columns": ["id"],
@@ -202,6 +204,7 @@ def calls() -> Iterator[Call]:
     yield _of_function("DeltaTable", lambda place, **given: DeltaTable(place / "t", **given), of=DeltaTable)
     yield from _methods(DeltaTable, lambda place: DeltaTable(place / "t"))
     yield from _methods(TableConversions, lambda place: DeltaTable(place / "t"))
+    yield from _methods(TableFollowing, lambda place: DeltaTable(place / "t"))
     yield from _methods(TableOptimizer, lambda place: DeltaTable(place / "t").optimize)
     yield from _methods(TableAlterer, lambda place: DeltaTable(place / "t").alter)
     yield from _methods(TableMerger, _merger)
@@ -280,7 +283,7 @@ def _methods(owner: type, opened: Callable[[Path], Any]) -> Iterator[Call]:
         yield Call(
             name=f"{owner.__name__}.{name}",
             call=partial(_call_method, opened if is_method else partial(_class, owner), name, parameters),
-            parameters=tuple(one.name for one in parameters),
+            parameters=tuple(one.name for one in parameters if f"{name}.{one.name}" not in _ENDLESS),
         )
 
 

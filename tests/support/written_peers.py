@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from delta_core import DeltaTable
-from delta_core.scan.change_data import COMMIT_TIMESTAMP
+from delta_core.scan.commit_changes import COMMIT_TIMESTAMP
 from delta_core.schema.arrow import is_marked
 from delta_core.table_features.feature import reader_features, writer_features
 from tests.state_machine.features import Way

@@ -21,7 +21,7 @@ from delta_core.table_features.feature import WriterKind
 from tests.state_machine.conditions import conditions
 from tests.state_machine.model import KEY, State
 from tests.state_machine.operations.registry import Draw, operation
-from tests.state_machine.values import Column
+from tests.state_machine.values import Column, arrow_table
 
 if TYPE_CHECKING:
     from tests.state_machine.machine import TableMachine
@@ -63,6 +63,41 @@ def update(machine: TableMachine, draw: Draw) -> None:
         machine.fails((ConstraintViolationError, UnsupportedTableFeatureError), run)
     else:
         machine.does(run, state.with_rows(rows), writer_kind=_UPDATE)
+
+
+@operation(of=(DeltaTable, "merge"))
+def merge(machine: TableMachine, draw: Draw) -> None:
+    """Some rows get another number, new rows come, and perhaps rows that the source does not have go."""
+    state = machine.state
+    number = draw(st.integers(0, 30))
+    condition = draw(st.none() | conditions(state))
+    columns, new = machine.new_rows(draw, fitting=lambda row: not state.break_a_constraint({0: row}))
+    matched = draw(st.sets(st.sampled_from(sorted(state.rows)), max_size=3)) if state.rows else set()
+    gone = set() if condition is None else set(state.matching(condition)) - matched
+    rows = {key: row for key, row in state.rows.items() if key not in gone}
+    for key in matched:
+        rows[key] = {**rows[key], "n": number}
+        for column in state.columns:
+            if column.generated_from == "n":
+                rows[key] = {**rows[key], column.name: number + 1}
+    source = arrow_table(
+        columns, [*new.values(), *({**dict.fromkeys([one.name for one in columns]), KEY: k} for k in matched)]
+    )
+    values = {one.name: f"source.`{one.name}`" for one in columns}
+
+    def run() -> None:
+        builder = machine.table.merge(source, f"target.{KEY} = source.{KEY}")
+        builder = builder.when_matched_update({"n": str(number)}).when_not_matched_insert(values)
+        if condition is not None:
+            builder = builder.when_not_matched_by_source_delete(condition.text)
+        builder.execute()
+
+    if state.append_only and not machine.refuses(_UPDATE):
+        machine.fails(InvalidTableError, run)
+    elif state.break_a_constraint({key: rows[key] for key in matched}):
+        machine.fails((ConstraintViolationError, UnsupportedTableFeatureError), run)
+    else:
+        machine.does(run, state.with_rows({**rows, **new}), writer_kind=_UPDATE)
 
 
 def _loose(machine: TableMachine) -> list[Column]:

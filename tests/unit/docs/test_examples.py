@@ -38,6 +38,12 @@ def test_coming_from_deltalake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert seen["opened"].version() == 1
 
 
+def test_streaming_without_spark(tmp_path: Path) -> None:
+    seen = run_blocks("docs/streaming.md", tmp_path)
+    assert sorted(seen["handled"]) == ["ann", "bob", "cid"]
+    assert seen["DeltaTable"](seen["COPY"]).count() == 3
+
+
 def test_tailing_a_table(tmp_path: Path) -> None:
     seen = run_blocks(f"{EXAMPLES}/event_tailing.md", tmp_path)
     assert seen["handled"] == ["ann", "cid", "dee"]

@@ -1,0 +1,1 @@
+"""Streams from and into tables."""

@@ -1,0 +1,97 @@
+"""Streams whose process is killed at random: each row arrives exactly once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from delta_core import DeltaTable, write_deltalake
+from tests.support.repository import ROOT
+from tests.support.soak import SEED, rounds
+
+KILLS = rounds(usual=1, soak=50)
+
+
+def started(*arguments: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}"}
+    return subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def version_of(table: Path) -> int:
+    names = [path.stem for path in (table / "_delta_log").glob("*.json") if path.stem.isdigit()]
+    return max(map(int, names), default=-1)
+
+
+def wait_for(table: Path, version: int, process: subprocess.Popen[bytes], *, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while version_of(table) < version:
+        assert process.poll() is None, "the program ended by itself"
+        assert time.monotonic() < end, f"{table} is still at version {version_of(table)}"
+        time.sleep(0.02)
+
+
+def values(table: Path) -> list[int]:
+    return sorted(DeltaTable(str(table)).to_pyarrow_table()["value"].to_pylist())
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+def test_killed_queries_on_spark(tmp_path: Path) -> None:
+    rng = random.Random(f"{SEED}:stream-kill")
+    bus, copy = tmp_path / "bus", tmp_path / "copy"
+    for _ in range(KILLS):
+        process = started("tests.support.stream_driver", str(tmp_path), "run")
+        try:
+            wait_for(copy, version_of(copy) + rng.randint(1, 3), process, seconds=120)
+            time.sleep(rng.random())
+        finally:
+            kill(process)
+    final = started("tests.support.stream_driver", str(tmp_path), "finish")
+    try:
+        assert final.wait(timeout=180) == 0
+    finally:
+        if final.poll() is None:
+            kill(final)
+    written = values(bus)
+    assert written == list(range(len(written)))
+    assert len(written) >= 20 * KILLS
+    assert values(copy) == written
+
+
+@pytest.mark.e2e
+def test_killed_followers(tmp_path: Path) -> None:
+    """The consumer commits its position with the rows, so that it needs no file."""
+    rng = random.Random(f"{SEED}:follow-kill")
+    bus, copy = tmp_path / "bus", tmp_path / "copy"
+    total = 0
+    for _ in range(rounds(usual=3, soak=50)):
+        for _ in range(rng.randint(2, 6)):
+            new = pa.table({"value": pa.array([total, total + 1], pa.int64())})
+            write_deltalake(str(bus), new, mode="append")
+            total += 2
+        process = started("tests.support.follow_driver", str(tmp_path))
+        time.sleep(0.4 + rng.random())
+        kill(process)
+    last = started("tests.support.follow_driver", str(tmp_path), "finish")
+    assert last.wait(timeout=60) == 0
+    assert values(copy) == values(bus) == list(range(total))
