@@ -28,6 +28,7 @@ _EXPORTS = {
     "read_changes": "spark_jobs.reader.changes",
     "stream": "spark_jobs.streaming.source",
     "stream_to": "spark_jobs.streaming.sink",
+    "sql": "spark_jobs.sql_statements.sql",
     "table": "spark_jobs.names.read",
     "update": "spark_jobs.dml.update",
     "write": "spark_jobs.writer.write",

@@ -296,8 +296,11 @@ class RowStatement:
             owned=owned,
         )
 
-    def resolver(self, predicate: Expression | None = None) -> DeletionVectorMerger | None:
-        """The resolver that merges deletion vectors of concurrent statements; None when rows are copied."""
+    def resolver(self, predicate: Expression | None) -> DeletionVectorMerger | None:
+        """The resolver that merges deletion vectors of concurrent statements; None when rows are copied.
+
+        `predicate` holds for every row that the statement could change; None when nothing is known.
+        """
         if not self.uses_deletion_vectors:
             return None
         matches = None

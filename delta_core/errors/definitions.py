@@ -56,6 +56,24 @@ class ExpressionError(DeltaError):
     code = "INVALID_EXPRESSION"
 
 
+class SqlStatementError(DeltaError):
+    """A SQL statement cannot run; the message has the line and the column."""
+
+    code = "SQL_STATEMENT_REFUSED"
+
+
+class InvalidSqlError(SqlStatementError):
+    """A SQL statement has a syntax error, or lacks the value of a parameter."""
+
+    code = "INVALID_SQL"
+
+
+class UnsupportedSqlError(SqlStatementError):
+    """A SQL statement or clause is known, but not supported for tables of this library."""
+
+    code = "UNSUPPORTED_SQL"
+
+
 class ConfigurationError(DeltaError):
     """An option, URI or property value is not valid."""
 

@@ -77,7 +77,7 @@ def merge_rows(
 ) -> MergeResult:
     """Merge the rows of a source into a version of a table, in one commit.
 
-    With deletion vectors, a compaction at the same time is no conflict: see `dml.moved_rows`.
+    With deletion vectors, a compaction at the same time does not conflict: see `dml.moved_rows`.
 
     Args:
         snapshot: the version that the merge is based on.

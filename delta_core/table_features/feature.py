@@ -36,7 +36,7 @@ class WriterKind(Enum):
     ARROW_ROWS = (
         "rows (Arrow)",
         "rows from Arrow (write_deltalake)",
-        "append, overwrite, replaceWhere, DELETE and UPDATE without Spark, group commits",
+        "append, overwrite, replaceWhere, DELETE, UPDATE and MERGE without Spark, group commits",
     )
     SPARK_ROWS = (
         "rows (Spark)",
@@ -44,7 +44,7 @@ class WriterKind(Enum):
         "append, overwrite, replaceWhere and dynamic partition overwrite from a DataFrame, loads with a "
         "quality gate",
     )
-    MERGE = ("merge", "MERGE", "MERGE on Spark")
+    MERGE = ("merge", "MERGE", "MERGE, DELETE and UPDATE on Spark")
     REWRITE = (
         "rewrite",
         "rewriting files (compaction, Z-order)",

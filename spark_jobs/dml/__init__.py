@@ -1,1 +1,1 @@
-"""MERGE on Spark: copy-on-write, with Spark's native expressions."""
+"""MERGE, DELETE and UPDATE on Spark, with Spark's native expressions."""

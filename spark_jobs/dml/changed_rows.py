@@ -47,7 +47,7 @@ def changed_rows(
     names: Names,
     caster: Caster,
 ) -> DataFrame | None:
-    """All rows to write: updated rows, then inserted rows. None when there are none.
+    """All rows to write: updated rows, then inserted rows. None when there is no such row.
 
     The columns are those of `merged_rows`. Where the merge records changes, deleted rows are among them.
     """
@@ -71,7 +71,17 @@ def changed_rows(
                 )
             )
     if clauses.not_matched:
-        parts.append(inserted_rows(source, matches, clauses, values, rest, names, caster))
+        parts.append(
+            inserted_rows(
+                source,
+                matches,
+                clauses=clauses,
+                values=values,
+                rest=rest,
+                names=names,
+                caster=caster,
+            )
+        )
     if not parts:
         return None
     return rest.completed(parts[0] if len(parts) == 1 else parts[0].union(parts[1]))

@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 
 from delta_core.actions import Action, AddCdcFile, AddFile
 from delta_core.dml.commit_files import REMOVED_COLUMNS
+from delta_core.dml.moved_rows import MovedRowsError
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.dml.row_statement import ChangedFiles
+from delta_core.errors import ConcurrentDeleteDeleteError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
@@ -57,6 +59,7 @@ def commit_change(
     The written files are kept when it is unknown whether the commit landed.
 
     Raises:
+        MovedRowsError: a compaction moved the rows to other files.
         ConcurrentModificationError: another writer changed the files or rows that were read.
         CommitStateUnknownError: a commit may refer to the files.
     """
@@ -75,7 +78,12 @@ def commit_change(
         transaction.add(*change.definition)
         transaction.add(*files.removes, *files.adds, *files.changes).preserve_rows(True)
         transaction.set_metrics(metrics)
-    return commit_or_raise(transaction, owned=owned, resolver=change.resolver)
+    try:
+        return commit_or_raise(transaction, owned=owned, resolver=change.resolver)
+    except ConcurrentDeleteDeleteError as error:
+        if change.resolver is not None and change.resolver.rows_were_moved:
+            raise MovedRowsError.of(error) from error
+        raise
 
 
 def replaced_files(

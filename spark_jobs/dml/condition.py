@@ -102,7 +102,7 @@ def row_condition(
     terms = _terms(text, schema, alias) if meaning.reads(text) else None
     if terms is None:
         return RowCondition(column=column, text=text, is_exact=False)
-    # The text of a Column shows strings like names, so that only some terms have one reading.
+    # As a string, a Column shows its strings like names, so that only some terms have one reading.
     kept = [
         term
         for term in terms
@@ -178,7 +178,7 @@ def _terms(text: str, schema: StructType, alias: str | None) -> list[Expression]
 
 
 def _is_unambiguous(term: Expression) -> bool:
-    """Whether the text of a Column has one reading: a name compared with something that has none."""
+    """Whether a Column as a string has one reading: a name compared with something that has none."""
     for part in walk(term):
         if isinstance(part, Arithmetic | Call | Like):
             return False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from delta_core.boundary import public
 from delta_core.dml.find_rows import FoundRows
+from delta_core.dml.moved_rows import follow_moved_rows
 from delta_core.dml.row_statement import ChangedFiles
 from delta_core.jobs import JobResult
 from delta_core.jobs.params.delete import KIND
@@ -68,9 +69,9 @@ def delete(
         The result; `output["metrics"]` has the metrics, named as in delta-spark. Nothing is committed when no
         row matches and there is no idempotency key.
 
-    Cost: one Spark job that reads the columns of the condition in the files that can match. Without deletion
-    vectors, another job that reads and writes the files with matching rows. No job for a condition over
-    partition columns only.
+    Cost: one Spark job that reads the columns of the condition in the files that can match. If the table does
+    not use deletion vectors, another one that reads and writes the files with matching rows. No job runs for
+    a condition over partition columns only.
 
     Raises:
         TableNotFoundError: no table exists.
@@ -101,11 +102,26 @@ def delete_from(
     before_commit: Callable[[], None] | None = None,
     run: Run = DEFAULT_RUN,
 ) -> JobResult:
-    """`delete` with a loaded snapshot.
+    """`delete` with a loaded snapshot. It runs again when a compaction moved the rows.
 
     `before_commit` is called right before the commit. When it raises, nothing is committed and the written
     files are deleted.
     """
+
+    def attempt(version: Snapshot, attempt_run: Run) -> JobResult:
+        return _delete_once(spark, version, request, before_commit=before_commit, run=attempt_run)
+
+    return follow_moved_rows(snapshot, run, attempt)
+
+
+def _delete_once(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    request: StatementRequest,
+    *,
+    before_commit: Callable[[], None] | None,
+    run: Run,
+) -> JobResult:
     work = begin(
         spark,
         snapshot,

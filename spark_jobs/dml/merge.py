@@ -18,10 +18,11 @@ from delta_core.clock import Clock
 from delta_core.dml.change_files import records_changes
 from delta_core.dml.find_rows import FoundRows
 from delta_core.dml.metadata_update import MetadataUpdate, TableDefinition, plan_metadata_update
+from delta_core.dml.moved_rows import follow_moved_rows
 from delta_core.dml.row_statement import RowStatement, uses_deletion_vectors
 from delta_core.errors import ConfigurationError, DeltaError, InvalidTableError
 from delta_core.execution.progress import ProgressReporter
-from delta_core.expressions.ast import Expression
+from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.columns import disjunction
 from delta_core.jobs import JobMetrics, JobResult, JobStatus
 from delta_core.jobs.params.engine_io import EngineIO
@@ -172,7 +173,7 @@ def merge_into(
     before_commit: Callable[[], None] | None = None,
     run: Run = DEFAULT_RUN,
 ) -> JobResult:
-    """Merge a DataFrame's rows into the newest version of a table.
+    """Merge a DataFrame's rows into a version of a table. It runs again when a compaction moved the rows.
 
     `before_commit` is called right before the commit. When it raises, nothing is committed and the written
     files are deleted.
@@ -188,6 +189,21 @@ def merge_into(
         CommitStateUnknownError: the written files are kept, because a commit may refer to them.
         JobFailedError: Spark failed.
     """
+
+    def attempt(version: Snapshot, attempt_run: Run) -> JobResult:
+        return _merge_once(frame, version, request, before_commit=before_commit, run=attempt_run)
+
+    return follow_moved_rows(snapshot, run, attempt)
+
+
+def _merge_once(
+    frame: DataFrame,
+    snapshot: Snapshot,
+    request: MergeRequest,
+    *,
+    before_commit: Callable[[], None] | None,
+    run: Run,
+) -> JobResult:
     clock, progress = run.clock, run.progress
     began, verified_at_ms = clock.monotonic_seconds(), clock.now_ms()
     if run.already_applied(snapshot) is not None:
@@ -246,7 +262,15 @@ def merge_into(
         if found is not None:
             whole = {touched.keys[match.index] for match in found.matches if match.is_whole}
             removed = touched.select(whole)
-        metrics = merge_metrics(snapshot, request.clauses, plan.source, removed, matches, staged, found=found)
+        metrics = merge_metrics(
+            snapshot,
+            clauses=request.clauses,
+            source=plan.source,
+            removed=removed,
+            matches=matches,
+            staged=staged,
+            found=found,
+        )
         metrics |= {
             "materializeSourceTimeMs": _ms(source_read - began),
             "scanTimeMs": _ms(scanned - source_read),
@@ -271,7 +295,7 @@ def merge_into(
                 read=candidates.live,
                 predicate=plan.read_predicate,
                 definition=plan.change.with_high_water_marks_of(staged.high_water_marks).actions,
-                resolver=_resolver(statement, request.clauses, matches),
+                resolver=_resolver(statement, plan.read_predicate, request.clauses, matches),
             ),
             parameters=merge_parameters(request.on, request.clauses),
             metrics=metrics,
@@ -394,7 +418,7 @@ def _deleted_rows(matches: Matches, touched: TargetFiles, names: Names) -> Found
 
 
 def _resolver(
-    statement: RowStatement, clauses: MergeClauses, matches: Matches
+    statement: RowStatement, predicate: Expression, clauses: MergeClauses, matches: Matches
 ) -> DeletionVectorMerger | None:
     """The resolver for winners that delete rows of the same files.
 
@@ -403,7 +427,7 @@ def _resolver(
     """
     if clauses.not_matched and matches.acted != matches.number:
         return None
-    return statement.resolver()
+    return statement.resolver(None if predicate == TRUE else predicate)
 
 
 def _stage(

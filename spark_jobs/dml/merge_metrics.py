@@ -15,12 +15,12 @@ from spark_jobs.writer.staged_files import StagedFiles
 
 def merge_metrics(
     snapshot: Snapshot,
+    *,
     clauses: MergeClauses,
     source: MergeSource,
     removed: TargetFiles,
     matches: Matches,
     staged: StagedFiles,
-    *,
     found: FoundRows | None,
 ) -> dict[str, int]:
     """The operation's metrics with delta-spark's names. The caller adds the times.

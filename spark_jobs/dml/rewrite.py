@@ -66,7 +66,17 @@ def merged_rows(
             )
         )
     if clauses.not_matched:
-        parts.append(inserted_rows(source, matches, clauses, values, rest, names, caster))
+        parts.append(
+            inserted_rows(
+                source,
+                matches,
+                clauses=clauses,
+                values=values,
+                rest=rest,
+                names=names,
+                caster=caster,
+            )
+        )
     if not parts:
         return None
     return rest.completed(parts[0] if len(parts) == 1 else parts[0].union(parts[1]))
@@ -268,6 +278,7 @@ def unchanged_column(touched: TargetFiles, name: str, schema: StructType, alias:
 def inserted_rows(
     source: MergeSource,
     matches: Matches,
+    *,
     clauses: MergeClauses,
     values: Assignments,
     rest: RowValues,

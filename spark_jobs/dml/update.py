@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from delta_core.boundary import public
 from delta_core.dml.find_rows import FoundRows
+from delta_core.dml.moved_rows import follow_moved_rows
 from delta_core.dml.row_statement import ChangedFiles
 from delta_core.errors import JobFailedError
 from delta_core.jobs import JobResult
@@ -107,7 +108,23 @@ def update_in(
     before_commit: Callable[[], None] | None = None,
     run: Run = DEFAULT_RUN,
 ) -> JobResult:
-    """`update` with a loaded snapshot. `before_commit` as in `delete_from`."""
+    """`update` with a loaded snapshot; repetition and `before_commit` as in `delete_from`."""
+
+    def attempt(version: Snapshot, attempt_run: Run) -> JobResult:
+        return _update_once(spark, version, assigned, request, before_commit=before_commit, run=attempt_run)
+
+    return follow_moved_rows(snapshot, run, attempt)
+
+
+def _update_once(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    assigned: Mapping[str, Sql],
+    request: StatementRequest,
+    *,
+    before_commit: Callable[[], None] | None,
+    run: Run,
+) -> JobResult:
     work = begin(
         spark,
         snapshot,

