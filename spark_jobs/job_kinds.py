@@ -7,10 +7,11 @@ executor is a `SparkExecutor`.
 from __future__ import annotations
 
 from delta_core.jobs import JobKind, JobRegistry
-from delta_core.jobs.params import delete, load, merge, update
+from delta_core.jobs.params import delete, load, merge, sql, update
 from spark_jobs.dml.job import run_merge
 from spark_jobs.dml.statement_jobs import run_delete, run_update
 from spark_jobs.loading.load import run_load
+from spark_jobs.sql_statements.job import run_sql
 
 LOAD = JobKind(
     name=load.KIND,
@@ -41,6 +42,14 @@ UPDATE = JobKind(
     params_schema=update.UPDATE_SCHEMA,
 )
 
+SQL = JobKind(
+    name=sql.KIND,
+    run=run_sql,
+    help="Run one SQL statement on tables.",
+    params_schema=sql.SQL_SCHEMA,
+    needs_table=False,
+)
+
 
 def register(registry: JobRegistry) -> None:
     """Register the kinds of this package. The entry-point group `deltaward.jobs` calls this function."""
@@ -48,3 +57,4 @@ def register(registry: JobRegistry) -> None:
     registry.register(MERGE)
     registry.register(DELETE)
     registry.register(UPDATE)
+    registry.register(SQL)

@@ -26,7 +26,7 @@ def get_provider_info() -> dict[str, Any]:
                 "python-modules": [
                     f"delta_airflow.operators.{module}"
                     for module in (
-                        *("load", "merge", "delete", "update", "optimize", "vacuum", "checkpoint"),
+                        *("load", "merge", "delete", "update", "sql", "optimize", "vacuum", "checkpoint"),
                         *("restore", "approval"),
                         *("plan", "verify", "fsck", "cleanup", "clone", "convert", "properties", "job"),
                     )

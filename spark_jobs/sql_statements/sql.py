@@ -31,6 +31,7 @@ def sql(
     allowed_roots: Sequence[str | os.PathLike[str]] = (),
     engine_io: str = EngineIO.AUTO,
     table_roots: Sequence[str] = (),
+    tables: Mapping[str, str] | None = None,
     commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     **parameters: Any,
 ) -> DataFrame:
@@ -50,6 +51,7 @@ def sql(
             them when rows are read.
         engine_io: how Spark reads and writes files; see `spark_jobs.read`.
         table_roots: URIs. Every table of the statement must be below one of them; empty allows all.
+        tables: names of tables in this statement, and their URIs. They hide the names of Spark's catalog.
         commit_properties: provenance and idempotency key of the commit.
         parameters: more values for `:name`.
 
@@ -75,6 +77,7 @@ def sql(
         allowed_roots=allowed_roots,
         engine_io=engine_io,
         table_roots=tuple(table_roots),
+        tables={name.casefold(): uri for name, uri in (tables or {}).items()},
         commit=commit_properties,
     )
     statement = parse_statement(text, around.bindings, around.lexis)

@@ -153,7 +153,7 @@ class CreateView(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkStatement(Statement):
-    """A statement of Spark. `tables` are the tables that it names; none of them may be one of this library."""
+    """A statement of Spark. It may not name a table of this library in `tables`."""
 
     sql: str
     what: str

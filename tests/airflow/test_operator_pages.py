@@ -38,6 +38,7 @@ from delta_airflow.operators.plan import DeltaPlanOperator
 from delta_airflow.operators.properties import DeltaPropertiesOperator
 from delta_airflow.operators.restore import DeltaRestoreOperator
 from delta_airflow.operators.spark_base import SparkOperator
+from delta_airflow.operators.sql import DeltaSqlOperator
 from delta_airflow.operators.update import DeltaUpdateOperator
 from delta_airflow.operators.vacuum import DeltaVacuumOperator
 from delta_airflow.operators.verify import DeltaVerifyOperator
@@ -48,7 +49,7 @@ from delta_airflow.sensors.table_version import DeltaTableVersionSensor
 from delta_airflow.task_groups.maintenance import delta_maintenance
 from delta_airflow.triggers.table_version import DeltaTableVersionTrigger
 from delta_core.jobs.kinds import BUILTIN_KINDS
-from spark_jobs.job_kinds import DELETE, LOAD, MERGE, UPDATE
+from spark_jobs.job_kinds import DELETE, LOAD, MERGE, SQL, UPDATE
 from tests.support.airflow import AirflowHome
 from tests.support.documented_dags import DOCUMENT, run_examples, write_examples
 from tests.support.repository import ROOT, code_blocks
@@ -71,6 +72,7 @@ PAGE_OF = {
     DeltaPlanOperator: "plan",
     DeltaPropertiesOperator: "properties",
     DeltaRestoreOperator: "restore",
+    DeltaSqlOperator: "sql",
     DeltaUpdateOperator: "update",
     DeltaVacuumOperator: "vacuum",
     DeltaTableVersionSensor: "table_version_sensor",
@@ -186,7 +188,7 @@ def test_what_operators_say_to_spark_is_listed_once_for_all() -> None:
 def test_the_jobs_page_lists_every_kind_and_the_parameters_of_those_without_a_page() -> None:
     text = (PAGES / "job.md").read_text()
     rows = rows_of_table(text, "Kind")
-    kinds = {kind.name: kind for kind in (*BUILTIN_KINDS, LOAD, MERGE, DELETE, UPDATE)}
+    kinds = {kind.name: kind for kind in (*BUILTIN_KINDS, LOAD, MERGE, DELETE, UPDATE, SQL)}
     assert {name for row in rows for name in names_in(row[0])} == kinds.keys()
     for cell, _, parameters in rows:
         for name in names_in(cell) - set(PAGE_OF.values()):

@@ -34,7 +34,7 @@ def test_each_example_of_a_run_is_accepted_by_its_dag(parsed: dict) -> None:
         for name, value in json.loads(block.body).items():
             jsonschema.validate(value, schemas[name])
         seen.add(dag_id)
-    assert seen == {"flights_corrections", "flights_etl", "table_maintenance"}
+    assert seen == {"flights_corrections", "flights_delays", "flights_etl", "table_maintenance"}
 
 
 def test_the_example_suite_is_one() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
 import spark_jobs
 from delta_core import DeltaTable
@@ -23,6 +25,19 @@ from delta_core.errors import (
     TableNotFoundError,
     UnsupportedSqlError,
 )
+from delta_core.jobs import (
+    IdempotencyKey,
+    JobContext,
+    JobRegistry,
+    JobResult,
+    JobSpec,
+    JobStatus,
+    TableRef,
+    run_job,
+)
+from spark_jobs import sql_command
+from spark_jobs.job_kinds import SQL
+from spark_jobs.spark_executor import SparkExecutor
 from tests.support.spark import collected
 
 if TYPE_CHECKING:
@@ -322,3 +337,60 @@ def test_errors_are_typed(sql: Sql) -> None:
         sql("SELECT * FROM {t} TIMESTAMP AS OF 'x'")
     with pytest.raises(DeltaError, match="named values"):
         sql("SELECT ?", [1], p=2)
+
+
+def test_a_job_runs_one_statement_once_on_its_tables(sql: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
+    def job(statement: str, version: int = 0, **params: Any) -> JobResult:
+        spec = JobSpec(
+            kind="sql",
+            table=TableRef(uri=sql.uri),
+            params={"statement": statement, **params},
+            idempotency=IdempotencyKey(app_id="job", version=version),
+            user_metadata={"task": statement},
+        )
+        return run_job(spec, JobContext(executor=SparkExecutor(sql.spark)), registry=registry)
+
+    registry = JobRegistry(group=None)
+    registry.register(SQL)
+    inserted = job("INSERT INTO target (id) SELECT max(id) + :n FROM target", 1, parameters={"n": 10})
+    assert (inserted.status, inserted.version_from, inserted.version_to) == (JobStatus.SUCCEEDED, 1, 2)
+    assert inserted.commits == (2,)
+    assert job("INSERT INTO target (id) SELECT max(id) + 1 FROM target", 1).already_applied
+    changed = job("ALTER TABLE target ADD COLUMNS (a INT FIRST, b INT, c INT)", 2)
+    assert changed.commits == (3, 4)
+    assert job("ALTER TABLE target ADD COLUMN d2 INT", 2).already_applied
+    assert [field.name for field in sql.table.schema().fields] == ["a", "id", "name", "d", "b", "c"]
+    read = job("SELECT id, name FROM target WHERE id = 13", 3)
+    assert read.output == {"columns": ["id", "name"], "rows": [["13", "none"]], "has_more": False}
+    other = job("SELECT * FROM delta.`/somewhere/else`", 4)
+    assert other.error is not None
+    assert other.error.code == "PATH_ESCAPE"
+    sql("CREATE TABLE {u} DEEP CLONE {t}")
+    named = job("SELECT count(*) AS n FROM u", 5, tables={"u": str(sql.folder / "u")})
+    assert named.output["rows"] == [["4"]]
+
+
+def test_the_command_prints_tables_and_json(
+    sql: Sql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_command, "get_session", lambda *_, **__: sql.spark)
+    monkeypatch.setattr(type(sql.spark), "stop", lambda _: None)
+    query = f"SELECT id, name FROM delta.`{sql.uri}` WHERE id = :id"
+    done = CliRunner().invoke(sql_command.app, [query, "--parameter", "id=2"])
+    assert done.stdout.splitlines() == ["id  name", "--  --------", "2   it's {x}", ""]
+    script = tmp_path / "script.sql"
+    script.write_text(
+        f"UPDATE delta.`{sql.uri}` SET name = ';' WHERE id = 1; -- c\n{query.replace(':id', '1')};"
+    )
+    done = CliRunner().invoke(sql_command.app, ["--file", str(script), "--json"])
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"num_affected_rows": 1},
+        {"id": 1, "name": ";"},
+    ]
+    done = CliRunner().invoke(sql_command.app, ["--rows", "1"], input=f"SELECT id FROM delta.`{sql.uri}`")
+    assert "more than 1 rows" in done.stderr
+    for arguments in (["SELECT 1", "--file", str(script)], [" -- "], ["SELECT 1", "--parameter", "x"]):
+        failed = CliRunner().invoke(
+            sql_command.app, ["--", *arguments] if arguments[0] == " -- " else arguments
+        )
+        assert isinstance(failed.exception, DeltaError)

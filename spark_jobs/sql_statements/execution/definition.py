@@ -20,6 +20,7 @@ from delta_core.run import Run
 from delta_core.schema.types import StructField, StructType
 from delta_core.snapshot.table_definition import clustering_of
 from delta_core.table.alterer import TableAlterer
+from delta_core.transaction import CommitProperties
 from spark_jobs import names
 from spark_jobs.names import TableAddress
 from spark_jobs.schema import from_spark
@@ -29,6 +30,7 @@ from spark_jobs.sql_statements.execution.surroundings import Surroundings, quote
 from spark_jobs.sql_statements.statements import (
     AddColumns,
     AddConstraint,
+    AddedColumn,
     AlterColumn,
     AlterTable,
     CloneTable,
@@ -233,7 +235,7 @@ def _create_from_query(statement: CreateTable, existing: TableAddress | None, ar
 
 
 def _prepared(statement: CreateTable, uri: str, around: Surroundings) -> bool:
-    """Set the properties of a table to be replaced, and end other clustering. True if the new one is missing."""
+    """Set the properties of a table to be replaced, and end its clustering. True if it needs a new one."""
     table = around.core(uri)
     present = dict(table.metadata().configuration)
     wanted = _configuration(statement)
@@ -358,13 +360,7 @@ def alter(statement: AlterTable, around: Surroundings) -> DataFrame:
     commit = around.commit
     match statement:
         case AddColumns():
-            for column in statement.columns:
-                change.add_columns(
-                    [field_of(column.definition)],
-                    parent=column.parent,
-                    position=_position(column.position),
-                    commit_properties=commit,
-                )
+            _add_columns(statement, change, around)
         case RenameColumn():
             change.rename_column(list(statement.column), statement.name, commit_properties=commit)
         case DropColumns():
@@ -409,6 +405,28 @@ def _position(position: Position | None) -> First | After | None:
     return First() if position.after is None else After(position.after)
 
 
+def _add_columns(statement: AddColumns, change: TableAlterer, around: Surroundings) -> None:
+    """Add columns, with one commit for consecutive columns of one struct that have no position."""
+    groups: list[list[AddedColumn]] = []
+    for column in statement.columns:
+        before = groups[-1][-1] if groups else None
+        if before is None or (column.position, column.parent) != (None, before.parent) or before.position:
+            groups.append([])
+        groups[-1].append(column)
+    for number, group in enumerate(groups, 1):
+        change.add_columns(
+            [field_of(column.definition) for column in group],
+            parent=group[0].parent,
+            position=_position(group[0].position),
+            commit_properties=_step(around.commit, is_last=number == len(groups)),
+        )
+
+
+def _step(commit: CommitProperties, *, is_last: bool) -> CommitProperties:
+    """The properties of one commit of several. Only the last has the key, since it ends the work."""
+    return commit if is_last else replace(commit, txn=None, delivery=None)
+
+
 def _drop_columns(statement: DropColumns, change: TableAlterer, around: Surroundings) -> None:
     columns = [list(path) for path in statement.columns]
     if statement.if_exists:
@@ -419,26 +437,31 @@ def _drop_columns(statement: DropColumns, change: TableAlterer, around: Surround
 
 
 def _alter_column(statement: AlterColumn, change: TableAlterer, around: Surroundings) -> None:
-    column, commit = list(statement.column), around.commit
+    """Make the changes of a column; Hive's form may have several, each with a commit of its own."""
+    column = list(statement.column)
+    steps: list[Callable[[CommitProperties], object]] = []
+
+    def add(verb: Callable[..., object], *arguments: object) -> None:
+        steps.append(lambda commit: verb(*arguments, commit_properties=commit))
+
     if statement.data_type is not None and _type_of(statement, around) != str(statement.data_type):
-        change.change_type(column, statement.data_type, commit_properties=commit)
-    if statement.nullable is True:
-        change.drop_not_null(column, commit_properties=commit)
-    elif statement.nullable is False:
-        change.set_not_null(column, commit_properties=commit)
+        add(change.change_type, column, statement.data_type)
+    if statement.nullable is not None:
+        add(change.drop_not_null if statement.nullable else change.set_not_null, column)
     if statement.comment is not None:
-        change.set_comment(column, statement.comment, commit_properties=commit)
+        add(change.set_comment, column, statement.comment)
     if statement.default is not None:
-        change.set_default(column, statement.default, commit_properties=commit)
+        add(change.set_default, column, statement.default)
     if statement.drop_default:
-        change.drop_default(column, commit_properties=commit)
+        add(change.drop_default, column)
     if statement.sync_identity:
-        change.sync_identity(column[-1], commit_properties=commit)
-    position = _position(statement.position)
-    if position is not None:
-        change.move_column(column, position, commit_properties=commit)
+        add(change.sync_identity, column[-1])
+    if statement.position is not None:
+        add(change.move_column, column, _position(statement.position))
     if statement.new_name is not None:
-        change.rename_column(column, statement.new_name, commit_properties=commit)
+        add(change.rename_column, column, statement.new_name)
+    for number, step in enumerate(steps, 1):
+        step(_step(around.commit, is_last=number == len(steps)))
 
 
 def _type_of(statement: AlterColumn, around: Surroundings) -> str | None:

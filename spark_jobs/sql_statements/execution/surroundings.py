@@ -41,6 +41,7 @@ class Surroundings:
         semantics: how the session interprets SQL text.
         storage_options, allowed_roots, engine_io: as in `spark_jobs.read`, for every table.
         table_roots: URIs; a table of the statement must be below one of them. Empty allows every table.
+        tables: URIs by names in lower case, which come before those of the catalog.
         commit: provenance and idempotency key of the commit.
         snapshots: the versions that the statement has read, so that it reads each table at one version.
     """
@@ -52,6 +53,7 @@ class Surroundings:
     allowed_roots: Sequence[str | os.PathLike[str]] = ()
     engine_io: str = "auto"
     table_roots: Sequence[str] = ()
+    tables: Mapping[str, str] = field(default_factory=dict, hash=False)
     commit: CommitProperties = DEFAULT_COMMIT_PROPERTIES
     clock: Clock = SYSTEM_CLOCK
     snapshots: dict[tuple[str, int | None, int | None], Snapshot] = field(default_factory=dict, hash=False)
@@ -73,8 +75,9 @@ class Surroundings:
         Raises:
             PathEscapeError: the table is not below the allowed URIs.
         """
-        if table.path is not None:
-            return self._checked(TableAddress(uri=table.path, provider=table.parts[0].lower()))
+        known = self._known(table)
+        if known is not None:
+            return self._checked(known)
         try:
             return self._checked(names.resolve(self.spark, quoted(table)))
         except TableNotFoundError:
@@ -88,9 +91,14 @@ class Surroundings:
             NotADeltaTableError: the name belongs to a view or to another kind of table.
             PathEscapeError: the table is not below the allowed URIs.
         """
+        return self._checked(self._known(table) or names.resolve(self.spark, quoted(table)))
+
+    def _known(self, table: TableReference) -> TableAddress | None:
+        """The address of a path, or of a name that is given for this statement."""
         if table.path is not None:
-            return self._checked(TableAddress(uri=table.path, provider=table.parts[0].lower()))
-        return self._checked(names.resolve(self.spark, quoted(table)))
+            return TableAddress(uri=table.path, provider=table.parts[0].lower())
+        uri = self.tables.get(table.parts[0].casefold()) if len(table.parts) == 1 else None
+        return None if uri is None else TableAddress(uri=uri, provider="deltaward")
 
     def uri(self, table: TableReference) -> str:
         """The URI of a table of this library. Raises as `address`."""

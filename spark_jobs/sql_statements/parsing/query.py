@@ -1,7 +1,7 @@
 """Queries: which tables they read, and the conditions that they have for each table.
 
-sqlglot parses a copy of the SQL text in which time travel is blank and a call of `table_changes` is a name, so
-that all places stay the same. The SQL text itself is passed to Spark; only names of tables are replaced in it.
+sqlglot parses a copy of the SQL text in which time travel is blank and a call of `table_changes` is a name,
+so that all places stay the same. Spark gets the SQL text itself, in which only names of tables are replaced.
 """
 
 from __future__ import annotations
