@@ -3,6 +3,7 @@
 from spark_jobs.names.address import TableAddress
 from spark_jobs.names.identifiers import TableName, parse_name
 from spark_jobs.names.register import claim, register, unregister
+from spark_jobs.names.rename import relocate, rename
 from spark_jobs.names.resolve import find, is_registered, registered, resolve
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "parse_name",
     "register",
     "registered",
+    "relocate",
+    "rename",
     "resolve",
     "unregister",
 ]

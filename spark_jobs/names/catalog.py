@@ -7,12 +7,14 @@ put into a Hive metastore, without a jar. Other statements load the table, which
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_core.errors import ConfigurationError
 from delta_core.schema.types import StructType
+from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage import local_root, open_store
 from spark_jobs.names.address import DELTAWARD, PROVIDERS, TableAddress
 from spark_jobs.names.identifiers import TableName
 from spark_jobs.schema import to_spark
@@ -125,6 +127,52 @@ def remove(spark: SparkSession, name: TableName) -> bool:
         return False
     spark.sql("DROP TABLE IF EXISTS IDENTIFIER(:name)", args={"name": name.sql()}).collect()
     return True
+
+
+def rename(spark: SparkSession, name: TableName, new_name: TableName) -> None:
+    """Rename a managed table. Spark moves its directory.
+
+    Raises:
+        NamedTableExistsError: the new name is in use.
+        ConfigurationError: Spark refuses the name.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.sql(_renaming(name, new_name)).collect()
+    except PySparkException as error:
+        raise _add_error(new_name, error) from error
+
+
+def relocate(spark: SparkSession, name: TableName, location: str) -> None:
+    """Set the location of a table.
+
+    Raises:
+        ConfigurationError: Spark refuses the location.
+    """
+    from pyspark.errors import PySparkException
+
+    statement = "ALTER TABLE IDENTIFIER(:name) SET LOCATION :location"
+    try:
+        spark.sql(statement, args={"name": name.sql(), "location": location}).collect()
+    except PySparkException as error:
+        raise _add_error(name, error) from error
+
+
+def location_of(uri: str, storage_options: Mapping[str, str] | None) -> str:
+    """The location for Spark of the table at a URI: a local path as it is, without percent-escapes.
+
+    Raises:
+        TableNotFoundError: no table exists at the URI.
+    """
+    store = Snapshot.load(open_store(uri, storage_options=storage_options)).store
+    local = local_root(store)
+    return store.uri if local is None else str(local)
+
+
+def _renaming(name: TableName, new_name: TableName) -> str:
+    """The statement. Both names were parsed, and every part is in backquotes."""
+    return f"ALTER TABLE {name.sql()} RENAME TO {new_name.sql()}"
 
 
 def _shown(spark: SparkSession, namespace: tuple[str, ...], pattern: str) -> Iterator[CatalogEntry]:

@@ -26,7 +26,7 @@ def uri(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     spark_jobs.write(spark.range(2), path, mode="error", configuration={"mine": "1"})
     spark_jobs.write(spark.range(5), path, mode="overwrite")
     yield path
-    for name in ("named", "t_managed", "my_db.named"):
+    for name in ("named", "t_managed", "other_name", "my_db.named"):
         spark.sql(f"DROP TABLE IF EXISTS {name}")
     spark.sql("DROP DATABASE IF EXISTS my_db")
 
@@ -95,12 +95,27 @@ def test_a_registry_file_stands_for_the_catalog(spark: SparkSession, uri: str, t
         spark_jobs.table(spark, "lake.orders", registry=registry)
 
 
-def test_a_managed_table_goes_with_its_name(spark: SparkSession, uri: str) -> None:
+def test_a_managed_table_goes_with_its_name(spark: SparkSession, uri: str, tmp_path: Path) -> None:
     builder = spark_jobs.DeltaTable.create(spark).tableName("t_managed").addColumn("id", "bigint")
     table = builder.execute()
     address = names.resolve(spark, "t_managed")
     assert address.is_managed
+    spark.sql("DROP TABLE IF EXISTS named")
+    moved = names.rename(spark, "t_managed", "named")
+    assert moved.is_managed
+    assert not names.is_registered(spark, "t_managed")
+    address = names.rename(spark, "named", "t_managed")
+    table = spark_jobs.DeltaTable.forName(spark, "t_managed")
     spark_jobs.write(spark.range(3), address.uri, mode="append")
     assert len(collected(table.toDF())) == 3
+    names.register(spark, "named", uri)
+    with pytest.raises(NamedTableExistsError):
+        names.rename(spark, "t_managed", "named")
+    assert names.rename(spark, "named", "other_name").uri == uri
+    other = str(tmp_path / "other")
+    spark_jobs.write(spark.range(1), other, mode="error")
+    assert names.relocate(spark, "other_name", other).uri == other
+    assert names.unregister(spark, "other_name")
+    assert spark_jobs.DeltaTable.isDeltaTable(spark, other)
     spark.sql("DROP TABLE t_managed")
     assert not spark_jobs.DeltaTable.isDeltaTable(spark, address.uri)

@@ -480,27 +480,15 @@ def _change_name(statement: RenameTable | SetLocation, around: Surroundings) -> 
     require_name(
         statement.table, "ALTER TABLE ... RENAME TO" if isinstance(statement, RenameTable) else "SET LOCATION"
     )
-    address = around.address(statement.table)
     name = quoted(statement.table)
     if isinstance(statement, SetLocation):
-        new_uri, new_name = around.require_allowed(statement.location), name
+        new_uri = around.require_allowed(statement.location)
         if not around.exists(new_uri):
             raise TableNotFoundError(
                 f"There is no table at {new_uri}.", fix="Give the location of a Delta table."
             )
+        names.relocate(around.spark, name, new_uri, storage_options=around.storage_options)
     else:
         require_name(statement.name, "ALTER TABLE ... RENAME TO")
-        new_uri, new_name = address.uri, quoted(statement.name)
-    if address.is_managed:
-        raise UnsupportedSqlError(
-            f"The managed table {statement.table.name} cannot get another name or location.",
-            cause="Spark deletes the files of a managed table together with its entry.",
-            fix="Clone it: CREATE TABLE name DEEP CLONE ...",
-        )
-    if isinstance(statement, RenameTable):
-        names.register(around.spark, new_name, new_uri, storage_options=around.storage_options)
-        names.unregister(around.spark, name)
-    else:
-        names.unregister(around.spark, name)
-        names.register(around.spark, name, new_uri, storage_options=around.storage_options)
+        names.rename(around.spark, name, quoted(statement.name), storage_options=around.storage_options)
     return no_rows(around.spark)
