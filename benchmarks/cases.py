@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import data, merge_data
 from benchmarks.checkpoint_cases import CHECKPOINT_RUNS
 from benchmarks.contestant import Contestant, Timing
-from benchmarks.row_statement_cases import ROW_STATEMENT_RUNS
+from benchmarks.row_statement_cases import ROW_STATEMENT_RUNS, SPARK_STATEMENT_RUNS
 from benchmarks.snapshot_cases import SNAPSHOT_RUNS, STATISTICS_RUNS
 from benchmarks.vacuum_cases import VACUUM_RUNS
 
@@ -199,6 +199,10 @@ CASES = (
     *(
         Case(name=name, ours="deltaward", peers=("deltalake",), run=run, note=note)
         for name, (run, note) in (SNAPSHOT_RUNS | CHECKPOINT_RUNS | ROW_STATEMENT_RUNS | VACUUM_RUNS).items()
+    ),
+    *(
+        Case(name=name, ours="deltaward_spark", peers=("deltalake",), run=run, note=note)
+        for name, (run, note) in SPARK_STATEMENT_RUNS.items()
     ),
     *(
         Case(name=name, ours="deltaward", peers=("pyarrow_json",), run=run, note=note)

@@ -15,6 +15,7 @@ from benchmarks import data, merge_data
 from benchmarks.contestant import Contestant, Timing
 
 FILES = 8
+_OURS = ("deltaward", "deltaward_spark")
 # Keys of parts are spread over all files and row groups: one of a hundred is at most 2,000 of 200,000.
 PREDICATE = "l_partkey <= 2000"
 
@@ -23,7 +24,7 @@ def run_statement(statement: str, dvs: bool, contestant: Contestant, cache: Path
     """Open the table and run a statement; the number of rows that it changed is checked."""
     source = data.lineitem_table(cache, files=FILES)
     table = data.clone(source, scratch / statement)
-    if dvs and contestant.engine == "deltaward":
+    if dvs and contestant.engine in _OURS:
         contestant.time("enable_deletion_vectors", uri=str(table))
     timing = contestant.time(statement, uri=str(table), predicate=PREDICATE)
     keys = pq.read_table(source, columns=["l_partkey"])["l_partkey"]
@@ -37,7 +38,7 @@ def run_merge(dvs: bool, contestant: Contestant, cache: Path, scratch: Path) -> 
     """Open the table and merge by `*` clauses; the numbers of rows are checked. The source is read, too."""
     table = data.clone(merge_data.merge_target(cache), scratch / "merge")
     source = merge_data.merge_source(cache)
-    if dvs and contestant.engine == "deltaward":
+    if dvs and contestant.engine in _OURS:
         contestant.time("enable_deletion_vectors", uri=str(table))
     timing = contestant.time("merge", uri=str(table), source=str(source), on=merge_data.ON)
     if timing.value != [merge_data.UPDATES, merge_data.INSERTS]:
@@ -62,3 +63,10 @@ ROW_STATEMENT_RUNS = {
     for dvs in (True, False)
 }
 """Case name -> (run, note)."""
+
+SPARK_STATEMENT_RUNS = {
+    name.replace("-dvs", "-spark-dvs"): run
+    for name, run in ROW_STATEMENT_RUNS.items()
+    if name.endswith("-dvs")
+}
+"""The cases with deletion vectors, for statements on Spark."""

@@ -44,6 +44,23 @@ def z_order(uri: str, columns: list[str]) -> int:
     return len(table.file_uris())
 
 
+def enable_deletion_vectors(uri: str) -> None:
+    DeltaTable(uri).alter.set_properties({"delta.enableDeletionVectors": "true"})
+
+
+def delete_rows(uri: str, predicate: str) -> int:
+    """Delete rows; how many."""
+    found: int = spark_jobs.delete(spark, uri, predicate).output["metrics"]["numDeletedRows"]
+    return found
+
+
+def update_rows(uri: str, predicate: str) -> int:
+    """Give rows another comment; how many."""
+    result = spark_jobs.update(spark, uri, {"l_comment": "'changed'"}, predicate)
+    found: int = result.output["metrics"]["numUpdatedRows"]
+    return found
+
+
 def merge(uri: str, source: str, on: str) -> list[int]:
     """MERGE of a Parquet file's rows, every column; rows updated and inserted."""
     changed = (

@@ -8,9 +8,9 @@ valid at every isolation level. Commits that changed data remain conflicts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import TypeVar
 
-from delta_core.dml.attempts import Attempts
 from delta_core.errors import ConcurrentDeleteDeleteError
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
@@ -30,22 +30,23 @@ class MovedRowsError(ConcurrentDeleteDeleteError):
 def follow_moved_rows(snapshot: Snapshot, run: Run, statement: Callable[[Snapshot, Run], Result]) -> Result:
     """Run a statement; again on the newest version each time that its rows were moved.
 
+    There is no pause between two attempts: the next rewrite would only come closer.
+
     Args:
         snapshot: the version for the first attempt.
-        run: the surroundings. The limits of its commit properties apply to all attempts together.
+        run: the surroundings. `max_attempts` of its commit properties is the limit for all attempts together;
+            its deadline is that of each attempt's commit.
         statement: commits the changes of one version, with the given surroundings.
 
     Raises:
-        MovedRowsError: the rows were moved in the last attempt that the limits allow.
+        MovedRowsError: the rows were moved in the last attempt.
         DeltaError: the errors of the statement.
     """
-    attempts = Attempts(run=run)
-    for number in attempts:
+    for number in count(1):
         try:
-            # Finding the rows of the first attempt may take any time.
-            return statement(snapshot, attempts.next_run() if number else run)
+            return statement(snapshot, run)
         except MovedRowsError:
-            if attempts.is_last:
+            if number >= run.commit.max_attempts:
                 raise
         snapshot = Snapshot.load(snapshot.store, clock=run.clock)
     raise AssertionError("unreachable: the attempts do not end")

@@ -12,6 +12,8 @@ from enum import StrEnum
 from typing import Any, Final, Protocol, TypeAlias
 
 from delta_core.errors import ConfigurationError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.render import to_spark_sql
 
 Sql: TypeAlias = Any
 """SQL text, or a condition or value in an engine's own form: an expression tree, or a column of Spark."""
@@ -172,6 +174,8 @@ def sql_text(value: Sql) -> str:
     """A condition or value as SQL text; for a column of Spark, its string representation."""
     if isinstance(value, str):
         return value
+    if isinstance(value, Expression):
+        return to_spark_sql(value)
     return re.sub(r"^Column<'(.*)'>$", r"\1", str(value), flags=re.DOTALL)
 
 

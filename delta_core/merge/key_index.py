@@ -23,6 +23,7 @@ BLOCK_PAIRS: Final = 1 << 20
 
 _DENSE: Final = 1 << 22
 _MOST_DENSE: Final = 1 << 27
+_MOST_OFFSET_BYTES: Final = 1 << 30
 
 
 class _Numbering(Protocol):
@@ -92,7 +93,7 @@ class KeyIndex:
         self._steps: list[Numbers | None] = []
         size = 1
         for column, target_type, is_safe in zip(keys, target_types, null_safe, strict=True):
-            common = common_type(target_type, column.type)
+            common = _wide(common_type(target_type, column.type), column.nbytes)
             self._types.append(common)
             values = comparable(column, common)
             numbering = _numbering(values, null_safe=is_safe)
@@ -211,6 +212,13 @@ def _numbering(values: pa.Array | pa.ChunkedArray, *, null_safe: bool) -> _Numbe
             return _Dense(low, high)
     distinct = pc.unique(values)
     return _Listed(distinct if null_safe else distinct.drop_null(), null_safe=null_safe)
+
+
+def _wide(data_type: pa.DataType, num_bytes: int) -> pa.DataType:
+    """The type with offsets of 64 bits, where the distinct values of a column may need them."""
+    if num_bytes > _MOST_OFFSET_BYTES and data_type in (pa.string(), pa.binary()):
+        return pa.large_string() if data_type == pa.string() else pa.large_binary()
+    return data_type
 
 
 def _is_integral(data_type: pa.DataType) -> bool:

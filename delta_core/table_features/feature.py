@@ -36,7 +36,7 @@ class WriterKind(Enum):
     ARROW_ROWS = (
         "rows (Arrow)",
         "rows from Arrow (write_deltalake)",
-        "append, overwrite, replaceWhere, DELETE and UPDATE without Spark, group commits",
+        "append, overwrite, replaceWhere, DELETE, UPDATE and MERGE without Spark, group commits",
     )
     SPARK_ROWS = (
         "rows (Spark)",

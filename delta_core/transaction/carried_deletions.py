@@ -15,22 +15,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from delta_core.actions import (
     Action,
+    AddCdcFile,
     AddFile,
     DeletionVectorDescriptor,
     Metadata,
-    Protocol,
     RemoveFile,
 )
+from delta_core.actions import Protocol as Protocol_
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.deletion_vectors.file_update import (
     count_records,
     physical_records,
+    records_in_statistics,
     removed,
+    rows_in_footer,
     update_deletion_vector,
 )
 from delta_core.deletion_vectors.reader import read_deletion_vector
@@ -52,8 +56,42 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OldFile:
+    """A file that a rewrite has replaced, and the rows that it read.
+
+    Attributes:
+        remove: the rewrite's own action for the file.
+        left_out: the positions of the rows that were deleted when the rewrite read the file.
+        num_records: the number of rows of the file, including deleted rows.
+    """
+
+    remove: RemoveFile
+    left_out: Positions
+    num_records: int
+
+
+class RowMap(Protocol):
+    """Where a rewrite has put the rows of its old files."""
+
+    def new_positions(
+        self, file: OldFile, positions: Positions, new_files: Sequence[AddFile]
+    ) -> Mapping[str, Positions] | None:
+        """The positions in new files, by the path of the new file as in the log, of rows of an old file.
+
+        Args:
+            file: the old file.
+            positions: the positions of rows in it that the rewrite has copied.
+            new_files: the rewrite's actions for its new files.
+
+        Returns:
+            None when the rows are not all found, so that the conflict stands.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MovedRows:
-    """Where a rewrite has put the live rows of one old file: into one new file, one after the other.
+    """Where the live rows of one old file are: in one new file, one after the other.
 
     Attributes:
         path: the old file, as in the log.
@@ -68,6 +106,24 @@ class MovedRows:
     count: int
 
 
+class RowsInOrder:
+    """The row map of a rewrite that keeps the order of the rows of each file, such as a compaction."""
+
+    def __init__(self, moved: Iterable[MovedRows]) -> None:
+        """Take the place of each old file's rows."""
+        self._moved = {canonical_log_path(rows.path): rows for rows in moved}
+
+    def new_positions(
+        self, file: OldFile, positions: Positions, new_files: Sequence[AddFile]
+    ) -> Mapping[str, Positions] | None:
+        """See `RowMap`. Makes no request."""
+        moved = self._moved.get(canonical_log_path(file.remove.path))
+        if moved is None or moved.count != file.num_records - len(file.left_out):
+            return None
+        ordinals: Positions = positions - np.searchsorted(file.left_out, positions)
+        return {moved.target: moved.first_row + ordinals}
+
+
 class DeletionCarrier:
     """Settles conflicts of a rewrite with winners that delete rows of its old files.
 
@@ -78,7 +134,7 @@ class DeletionCarrier:
     def __init__(
         self,
         store: LogStore,
-        moved: Iterable[MovedRows],
+        rows: RowMap,
         *,
         properties: TableProperties | None = None,
         access: DataAccess = TABLE_ONLY,
@@ -88,18 +144,18 @@ class DeletionCarrier:
 
         Args:
             store: the table's store.
-            moved: where the rows of each old file are.
+            rows: where the rows of the old files are.
             properties: the table's properties. They determine where deletion vector files are written.
             access: where files outside the table may be read.
             clock: gives the deletion timestamps of removed files.
         """
         self._store = store
-        self._moved = {canonical_log_path(rows.path): rows for rows in moved}
+        self._rows = rows
         self._properties = properties
         self._access = access
         self._clock = clock
         self._written: list[DeletionVectorDescriptor] = []
-        self._read_with: dict[str, DeletionVectorDescriptor | None] = {}
+        self._old_files: dict[str, OldFile] = {}
         self._carried: dict[str, Positions] = {}
         self._new_files: dict[str, AddFile] = {}
         self._last: Sequence[Action] | None = None
@@ -150,24 +206,29 @@ class DeletionCarrier:
             OwnedFiles(store=self._store).with_data(unused).delete()
 
     def _settle(self, winner: WinningCommit, actions: Sequence[Action]) -> Resolution | None:
-        if any(isinstance(action, Metadata | Protocol) for action in actions):
+        if any(isinstance(action, Metadata | Protocol_ | AddCdcFile) for action in actions):
             return None  # The transaction changes more than files.
         own = {canonical_log_path(a.path): a for a in actions if isinstance(a, RemoveFile)}
         kept = {canonical_log_path(add.path): add for add in winner.adds}
-        disputed = [remove for remove in winner.removes if canonical_log_path(remove.path) in own]
+        for action in actions:
+            if isinstance(action, AddFile):
+                self._new_files.setdefault(action.path, action)
         removes: dict[str, RemoveFile | None] = {}
         carried: dict[str, list[Positions]] = {}
-        for remove in disputed:
+        for remove in winner.removes:
             key = canonical_log_path(remove.path)
-            moved, live = self._moved.get(key), kept.get(key)
-            if moved is None or _deletion_vector_id(own[key]) != _deletion_vector_id(remove):
+            if key not in own:
+                continue
+            live = kept.get(key)
+            if _deletion_vector_id(own[key]) != _deletion_vector_id(remove):
                 return None
             if live is None and not remove.data_change:
                 return None  # Another rewrite has moved the rows.
-            rows = self._newly_deleted(remove, live, moved)
-            if rows is None:
-                return None  # The winner restored rows.
-            carried.setdefault(moved.target, []).append(moved.first_row + rows)
+            found = self._deleted_rows(own[key], live)
+            if found is None:
+                return None
+            for path, positions in found.items():
+                carried.setdefault(path, []).append(positions)
             removes[key] = (
                 None
                 if live is None
@@ -187,34 +248,34 @@ class DeletionCarrier:
             return None  # The winner deleted every row, so there is nothing to rewrite any more.
         return Resolution(actions=rebased, rest=_without(winner, frozenset(removes)))
 
-    def _newly_deleted(self, before: RemoveFile, after: AddFile | None, moved: MovedRows) -> Positions | None:
-        """The rows that the winner deleted, counted among the rows that were live before.
+    def _deleted_rows(self, own: RemoveFile, after: AddFile | None) -> Mapping[str, Positions] | None:
+        """The rows of an old file that the winner deleted, as positions in new files.
 
-        The rows that earlier winners deleted are still counted. None when the winner restored a row.
+        None when they are not all found, or when the winner restored a row.
         """
-        first = self._first_deletion_vector(before)
-        count = moved.count + (0 if first is None else first.cardinality)
-        original = self._positions(first, count)
-        old = self._positions(before.deletion_vector, count)
+        key = canonical_log_path(own.path)
+        file = self._old_files.get(key)
+        if file is None:
+            count = self._num_records(own)
+            file = OldFile(
+                remove=own, left_out=self._positions(own.deletion_vector, count), num_records=count
+            )
+            self._old_files[key] = file
+        old = self._positions(own.deletion_vector, file.num_records)
         if after is None:
-            every: Positions = np.arange(count, dtype=np.int64)
-            new = np.setdiff1d(every, old, assume_unique=True)
+            now: Positions = np.arange(file.num_records, dtype=np.int64)
         else:
-            records = self._records(after)
-            if records != count:
-                return None
-            now = self._positions(after.deletion_vector, count)
-            new = np.setdiff1d(now, old, assume_unique=True)
-            if len(new) != len(now) - len(old):
-                return None
-        # The rewrite left out the rows that were deleted when it read the file.
-        ordinals: Positions = new - np.searchsorted(original, new)
-        return ordinals
+            now = self._positions(after.deletion_vector, file.num_records)
+        new = np.setdiff1d(now, old, assume_unique=True)
+        if len(new) != len(now) - len(old):
+            return None
+        return self._rows.new_positions(file, new, list(self._new_files.values()))
 
-    def _first_deletion_vector(self, before: RemoveFile) -> DeletionVectorDescriptor | None:
-        """The deletion vector that the old file had when the rewrite read it."""
-        key = canonical_log_path(before.path)
-        return self._read_with.setdefault(key, before.deletion_vector)
+    def _num_records(self, file: RemoveFile) -> int:
+        count = records_in_statistics(file.stats)
+        if count is None:
+            count = rows_in_footer(self._access.locate(file.path, store=self._store), access=self._access)
+        return count
 
     def _with_deletions(
         self, actions: Sequence[Action], carried: Mapping[str, Sequence[Positions]]
@@ -225,8 +286,7 @@ class DeletionCarrier:
         for action in actions:
             if not isinstance(action, AddFile) or action.path not in carried:
                 continue
-            original = self._new_files.setdefault(action.path, action)
-            count = self._records(original)
+            count = self._records(self._new_files[action.path])
             known = self._carried.get(action.path)
             parts = [*carried[action.path], *(() if known is None else (known,))]
             positions: Positions = np.unique(np.concatenate(parts))

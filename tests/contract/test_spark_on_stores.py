@@ -168,6 +168,11 @@ def test_appends_overwrites_merges_and_reads(session: Session, place: Place, tmp
     model |= dict.fromkeys(range(56, 65), "merged")
     del model[55]
     assert sorted(rows_by_peer(place, uri, tmp_path), key=repr) == sorted(expected(model), key=repr)
+    deleted = spark_jobs.delete(session.spark, uri, "id = 57", storage_options=options)
+    assert deleted.output["engine_io"] == WAYS[place.name]
+    spark_jobs.update(session.spark, uri, {"name": "'set'"}, "id = 58", storage_options=options)
+    model |= {58: "set"}
+    del model[57]
     found = spark_jobs.read(
         session.spark, uri, columns=["name", "id"], where="id >= 50", storage_options=options
     )

@@ -105,6 +105,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
                 "not_matched": [{"action": "insert_all"}],
             },
         ),
+        Job(name="delete", kind="delete", params={"where": "id % 3 = 1 AND month < 3"}),
+        Job(name="update", kind="update", params={"set": {"name": "concat(name, '!')"}, "where": "id < 250"}),
         Job(name="optimize", kind="optimize", params={}),
         Job(name="restore", kind="restore", params={"version": 3, "dry_run": False}),
     ]

@@ -50,6 +50,14 @@ def test_versions_predicates_and_changes(spark: SparkSession, tmp_path: Path) ->
     assert found == {(2, "delete", 1), (4, "insert", 2)}
 
 
+def test_a_table_without_rows(spark: SparkSession, tmp_path: Path) -> None:
+    append(tmp_path)
+    assert collected(spark.read.format("deltaward").load(str(tmp_path))) == []
+    append(tmp_path, 1)
+    filtered = spark.read.format("deltaward").option("where", "id > 1").load(str(tmp_path))
+    assert filtered.count() == 0
+
+
 def test_writes_are_one_commit(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     rows = spark.range(6).selectExpr("id", "concat('p', id % 2) part")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from delta_core.jobs.params.engine_io import EngineIO
 from tests.support.merge_runs import check_against_model
 from tests.support.row_statement_runs import FEED, TRACKED, VECTORS
 from tests.support.soak import rounds
@@ -30,4 +32,6 @@ def test_random_merges_of_tables_with_features_equal_the_model(
 ) -> None:
     for number in range(rounds(usual=1, soak=100)):
         case = f"{seed}:{kind}:{number}"
-        assert check_against_model(spark, case, tmp_path / str(number), KINDS[kind]) in ("merged", "refused")
+        engine_io = random.Random(case).choice((EngineIO.NATIVE, EngineIO.ARROW))
+        outcome = check_against_model(spark, case, tmp_path / str(number), KINDS[kind], engine_io=engine_io)
+        assert outcome in ("merged", "refused")

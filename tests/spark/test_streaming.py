@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import pytest
 import spark_jobs
 from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ConfigurationError, ExpressionError, SchemaMismatchError
+from tests.support.documents import EXAMPLES, run_blocks
 from tests.support.soak import SEED, rounds
 from tests.support.spark import collected, rows_of
 from tests.support.stream_histories import random_history, step
@@ -49,14 +52,14 @@ def read_all(spark: SparkSession, table: Path, folder: Path, **options: Any) -> 
 def test_batches_are_those_of_follow(spark: SparkSession, tmp_path: Path, case: int) -> None:
     rng = random.Random(f"{SEED}:spark:{case}")
     table = tmp_path / "t"
-    used = random_history(table, rng, steps=5, changes=True, vectors=True)
+    used = random_history(table, rng, steps=4, changes=True, vectors=True)
     options = {"skip_change_commits": True, "max_files": 3}
     reader = DeltaTable(str(table)).follow(**options)
     expected = [sorted(batch.to_table().to_pylist(), key=repr) for batch in reader]
     spark_options = {"skipChangeCommits": True, "maxFilesPerTrigger": 3}
     assert read_all(spark, table, tmp_path, **spark_options) == expected
     position = DeltaTable(str(table)).version() + 1
-    for _ in range(3):
+    for _ in range(2):
         used += step(table, rng, used, changes=True)
     append_more = pa.table({"id": pa.array([used], pa.int64()), "part": ["p0"]})
     write_deltalake(str(table), append_more, mode="append")
@@ -131,3 +134,41 @@ def test_wrong_arguments_of_a_sink(spark: SparkSession, tmp_path: Path) -> None:
         spark_jobs.stream_to(rows, str(tmp_path), checkpoint=tmp_path, mode="update")
     with pytest.raises(ConfigurationError, match="not a streaming"):
         spark_jobs.stream_to(spark.range(1), str(tmp_path), checkpoint=tmp_path)
+
+
+def test_streams_into_one_table_beside_a_compaction(spark: SparkSession, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    write_deltalake(str(target), pa.table({"value": pa.array([], pa.int64())}), mode="append")
+    queries = []
+    for name in ("one", "two"):
+        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        arguments = {"checkpoint": tmp_path / name, "trigger": {"processingTime": "100 milliseconds"}}
+        queries.append(spark_jobs.stream_to(rows.select("value"), str(target), **arguments))
+    try:
+        compactions = 0
+        while DeltaTable(str(target)).count() < 80:
+            DeltaTable(str(target)).optimize.compact()
+            compactions += 1
+            assert all(query.isActive for query in queries)
+    finally:
+        for query in queries:
+            query.stop()
+    assert [query.exception() for query in queries] == [None, None]
+    assert compactions > 0
+    counts = Counter(row["value"] for row in rows_of(target))
+    # Each query counts from 0, and its batches are of 10 rows.
+    batches = [query_batches(tmp_path / name, target) for name in ("one", "two")]
+    assert counts == Counter(value for count in batches for value in range(10 * count))
+
+
+def query_batches(checkpoint: Path, table: Path) -> int:
+    """How many batches of a query a table has."""
+    app_id = json.loads((checkpoint / "metadata").read_text())["id"]
+    return DeltaTable(str(table)).transactions()[app_id].version + 1
+
+
+def test_the_example_of_a_bus(spark: SparkSession, tmp_path: Path) -> None:
+    seen = run_blocks(f"{EXAMPLES}/table_bus.md", tmp_path, tag="spark", spark=spark)
+    users = seen["users"]
+    assert users == set(range(DeltaTable(seen["BUS"]).count()))
+    assert {row["user"] for row in rows_of(seen["DAILY"])} == {user for user in users if user % 2 == 0}

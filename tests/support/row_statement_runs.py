@@ -127,16 +127,17 @@ def check_statements(spark: SparkSession, name: str, seed: str, folder: Path, *,
         if number < statements - 1 and where is None:
             where = "id % 3 = 0"
         assigned = None if rng.random() < 0.45 else rng.choice(ASSIGNMENTS)
+        engine_io = rng.choice(("native", "arrow"))
         core = DeltaTable(theirs)
         if assigned is None:
-            result = spark_jobs.delete(spark, str(ours), where)
+            result = spark_jobs.delete(spark, str(ours), where, engine_io=engine_io)
             counts: Any = core.delete(where)
             changed = "Deleted"
         else:
-            result = spark_jobs.update(spark, str(ours), assigned, where)
+            result = spark_jobs.update(spark, str(ours), assigned, where, engine_io=engine_io)
             counts = core.update(assigned, where)
             changed = "Updated"
-        said = f"{name}, {seed}: {changed} {assigned} {where}"
+        said = f"{name}, {seed}, {engine_io}: {changed} {assigned} {where}"
         metrics = result.output["metrics"]
         expected = counts.metrics[f"num_{changed.lower()}_rows"]
         assert metrics[f"num{changed}Rows"] == expected, said

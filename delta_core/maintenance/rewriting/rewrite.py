@@ -8,16 +8,18 @@ from typing import Any
 
 from delta_core.actions import AddFile, Metadata
 from delta_core.data.file_writer import Compression
+from delta_core.data.write_plan import write_plan_of
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.dml.row_statement import uses_deletion_vectors
 from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.metrics import operation_metrics
 from delta_core.maintenance.rewriting.planned_files import LiveSources, PlannedFile, still_live
+from delta_core.maintenance.rewriting.rows_by_id import RowsById
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.task_stores import share_with_tasks
 from delta_core.table_features.feature import WriterKind
-from delta_core.transaction.carried_deletions import DeletionCarrier, MovedRows
+from delta_core.transaction.carried_deletions import DeletionCarrier, MovedRows, RowMap, RowsInOrder
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.isolation import IsolationLevel
@@ -63,12 +65,12 @@ class NewFiles:
     Attributes:
         adds: the new files.
         rows: the number of their rows.
-        moved: where the rows of the old files are, if the rewrite kept their order; else empty.
+        moved: where the rows of the old files are, if the rewrite kept their order; None if it did not.
     """
 
     adds: Sequence[AddFile]
     rows: int
-    moved: Sequence[MovedRows] = ()
+    moved: Sequence[MovedRows] | None = None
 
 
 WriteFiles = Callable[[Mapping[str, Any], LiveSources], NewFiles]
@@ -93,8 +95,8 @@ def rewrite(
     Rows of a table with row tracking keep their row ids and row commit versions. Readers of the change data
     feed see no change. When the commit fails, the new files are deleted, unless its outcome is unknown.
 
-    If the table uses deletion vectors, and `write` returns where the rows are, rows that other commits delete
-    meanwhile are deleted from the new files (`carried_deletions`).
+    If the table uses deletion vectors, rows that other commits delete meanwhile are deleted from the new
+    files (`carried_deletions`). For that, `write` must keep the order of rows, or rows must have row ids.
 
     Args:
         latest: the newest version, after a check that this writer can rewrite the table's files.
@@ -123,7 +125,7 @@ def rewrite(
         new = write(layout, sources)
     adds = new.adds
     run.progress.emit("stats.collected", files=len(adds), rows=new.rows)
-    resolver = _resolver(latest, new.moved, run) if definition is None else None
+    resolver = _resolver(latest, new, run) if definition is None else None
     owned = OwnedFiles(store=latest.store).with_data(adds)
     with owned.deleted_on_error():
         transaction = (run if definition is None else run.only_next()).begin(
@@ -151,10 +153,18 @@ def rewrite(
     )
 
 
-def _resolver(latest: Snapshot, moved: Sequence[MovedRows], run: Run) -> DeletionCarrier | None:
-    """The resolver for deletions of concurrent commits; None where the new files can get none."""
-    if not moved or not uses_deletion_vectors(latest):
+def _resolver(latest: Snapshot, new: NewFiles, run: Run) -> DeletionCarrier | None:
+    """The resolver for deletions of concurrent commits; None where their rows would not be found."""
+    if not uses_deletion_vectors(latest):
         return None
+    rows: RowMap
+    if new.moved is not None:
+        rows = RowsInOrder(new.moved)
+    else:
+        tracking = write_plan_of(latest).row_tracking
+        if tracking is None:
+            return None
+        rows = RowsById(latest, tracking, access=run.access)
     return DeletionCarrier(
-        latest.store, moved, properties=latest.properties, access=run.access, clock=run.clock
+        latest.store, rows, properties=latest.properties, access=run.access, clock=run.clock
     )

@@ -23,6 +23,7 @@ class Operation(StrEnum):
     ALTER = "alter"
     DELETE = "delete by vectors"
     UPDATE = "update by vectors"
+    MERGE = "merge by vectors"
     CLONE = "clone"
     CONVERT = "convert"
 
@@ -30,7 +31,7 @@ class Operation(StrEnum):
 BEGINNING = frozenset({Operation.CLONE, Operation.CONVERT})
 """What begins a table: there is none before."""
 
-BY_DELETION_VECTORS = frozenset({Operation.DELETE, Operation.UPDATE})
+BY_DELETION_VECTORS = frozenset({Operation.DELETE, Operation.UPDATE, Operation.MERGE})
 """What names deleted rows by vectors; the tables of these cells ask for them."""
 
 

@@ -99,6 +99,10 @@ class Ours:
             return _txn_id(table.delete("id = 3").committed)
         if operation is Operation.UPDATE:
             return _txn_id(table.update({"id": "id + 10"}, "id IN (2, 3)").committed)
+        if operation is Operation.MERGE:
+            merger = table.merge(rows(2, 9), "target.id = source.id")
+            merger = merger.when_matched_update({"id": "target.id + 10"}).when_not_matched_insert_all()
+            return _txn_id(merger.execute().committed)
         if operation is Operation.RESTORE:
             table.restore(0)
         elif operation is Operation.OPTIMIZE:

@@ -70,6 +70,7 @@ EXPECTED = {
     Operation.DELETE: Expected(ids=(1, 2, 4), files=2),
     # The old row goes by a vector, the new one comes in a file; the values of two rows of two files change.
     Operation.UPDATE: Expected(ids=(1, 4, 12, 13)),
+    Operation.MERGE: Expected(ids=(1, 3, 4, 9, 12)),
     Operation.CLONE: Expected(ids=ROWS_BEFORE, before=(), files=2),
     Operation.CONVERT: Expected(ids=ROWS_BEFORE, before=(), writes_files=False, files=2),
 }

@@ -66,8 +66,9 @@ def test_random_merges_equal_those_of_the_package(tmp_path: Path, seed: str) -> 
     compared = 0
     for number in range(rounds(usual=8, soak=100)):
         case = random_case(random.Random(f"{seed}:{number}"))
-        if "<=>" in case.on.text or not any(case.target):
-            continue  # DataFusion has no such operator; and an empty table is not created there
+        # DataFusion has no `<=>`, and its `concat` skips nulls. An empty table is not created there.
+        if not any(case.target) or any(text in case.sql("t", "s") for text in ("<=>", "concat(")):
+            continue
         try:
             case.expected()
         except DuplicateMatchError:

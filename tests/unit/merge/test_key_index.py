@@ -64,6 +64,15 @@ def test_products_of_many_keys_beyond_64_bits() -> None:
     assert _pairs(index, [pa.array([1_500_000])] * 4) == set()
 
 
+def test_many_bytes_of_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_index, "_MOST_OFFSET_BYTES", 1)
+    for values in (["a", "b", None], [b"a", b"b", None]):
+        column = pa.chunked_array([pa.array(values)])
+        index = KeyIndex([column], [column.type], null_safe=[False], candidates=None)
+        assert index.types[0] in (pa.large_string(), pa.large_binary())
+        assert _pairs(index, [pa.array([values[1], values[2], values[0]])]) == {(0, 1), (2, 0)}
+
+
 def test_blocks_are_bounded() -> None:
     counts = np.array([3, 1, 9, 0, 2, 2])
     assert list(blocks(counts, 4)) == [(0, 2), (2, 3), (3, 6)]

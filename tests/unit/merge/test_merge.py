@@ -22,6 +22,7 @@ from delta_core.errors import (
     MergeDuplicateMatchError,
     SchemaMismatchError,
 )
+from delta_core.expressions.ast import Column, Comparison, ComparisonOperator, Literal
 from delta_core.merge import statement
 from delta_core.merge.source import MergeSource, fixed_source
 from delta_core.schema.arrow import from_arrow
@@ -100,6 +101,15 @@ def test_columns_may_be_left_out_of_all_columns(tmp_path: Path) -> None:
         except_cols=["v"]
     ).execute()
     assert rows_of(table) == [(0, "old0"), (1, "old1"), (2, "old2"), (3, "old3"), (9, None)]
+
+
+def test_conditions_and_values_may_be_trees(tmp_path: Path) -> None:
+    table = numbered(tmp_path)
+    on = Comparison(ComparisonOperator.EQ, Column(("target", "id")), Column(("source", "id")))
+    table.merge(source_of(1), on).when_matched_update({"v": Literal("tree")}).execute()
+    assert rows_of(table)[1] == (1, "tree")
+    parameters = table.history(1)[0].commit_info.operation_parameters
+    assert parameters["predicate"] == '["(`target`.`id` = `source`.`id`)"]'
 
 
 def test_null_keys_match_nothing_except_by_the_null_safe_operator(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from delta_core.dml.delete import delete_rows
 from delta_core.dml.update import update_rows
 from delta_core.errors import ConcurrentDeleteDeleteError, ConcurrentModificationError
 from delta_core.maintenance.apply_rewrite import RewriteResult, apply_rewrite
+from delta_core.maintenance.clustering.plan import plan_z_order
 from delta_core.maintenance.compaction.plan import plan_compaction
 from delta_core.maintenance.purge.plan import plan_purge
 from delta_core.run import Run
@@ -65,6 +66,12 @@ def compact(root: Path, *winners: Callable[[], object]) -> RewriteResult:
 def purge(root: Path, *winners: Callable[[], object]) -> RewriteResult:
     snapshot = DeltaTable(root).snapshot
     return apply_rewrite(snapshot, plan_purge(snapshot), run=Run(observer=Meanwhile(*winners)))
+
+
+def z_order(root: Path, *winners: Callable[[], object]) -> RewriteResult:
+    snapshot = DeltaTable(root).snapshot
+    plan = plan_z_order(snapshot, ["v"], full=True)
+    return apply_rewrite(snapshot, plan, run=Run(observer=Meanwhile(*winners)))
 
 
 def rows(root: Path) -> dict[int, int]:
@@ -174,6 +181,25 @@ def test_without_deletion_vectors_the_files_decide(tmp_path: Path) -> None:
     with pytest.raises(ConcurrentModificationError):
         compact(tmp_path, delete(tmp_path, "id = 3"))
     assert sorted(rows(tmp_path)) == [number for number in ALL if number != 3]
+
+
+def test_a_z_order_finds_deleted_rows_by_their_ids(tmp_path: Path) -> None:
+    make(tmp_path, **{"delta.enableRowTracking": "true"})
+    update(tmp_path, "id % 3 = 0")()
+    ids = DeltaTable(tmp_path).to_pyarrow_table(row_ids=True).sort_by("id")["_row_id"].to_pylist()
+    done = z_order(tmp_path, delete(tmp_path, "id % 10 = 3"), delete(tmp_path, "id >= 110"))
+    assert done.version is not None
+    left = [number for number in range(110) if number % 10 != 3]
+    assert rows(tmp_path) == {number: -number if number % 3 == 0 else number for number in left}
+    after = DeltaTable(tmp_path).to_pyarrow_table(row_ids=True).sort_by("id")["_row_id"].to_pylist()
+    assert after == [ids[number] for number in left]
+
+
+def test_a_z_order_without_row_ids_conflicts(tmp_path: Path) -> None:
+    make(tmp_path)
+    with pytest.raises(ConcurrentDeleteDeleteError):
+        z_order(tmp_path, delete(tmp_path, "id = 3"))
+    assert rows(tmp_path) == {number: number for number in ALL if number != 3}
 
 
 @pytest.mark.parametrize("change_feed", ["false", "true"])
