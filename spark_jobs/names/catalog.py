@@ -118,7 +118,10 @@ def add(
             name.sql(), path=location, source=DELTAWARD, schema=to_spark(schema), description=description
         )
     except PySparkException as error:
-        raise _add_error(name, error) from error
+        # On Connect, Spark also reads the new table, which fails where the server has the data source.
+        is_read = str(error.getCondition()).startswith("PYTHON_DATA_SOURCE_ERROR")
+        if not (is_read and find(spark, name) is not None):
+            raise _add_error(name, error) from error
 
 
 def remove(spark: SparkSession, name: TableName) -> bool:
