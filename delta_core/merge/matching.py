@@ -6,7 +6,7 @@ Only the columns of the condition and of the clauses' conditions are read, file 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -34,6 +34,7 @@ from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
 from delta_core.schema.arrow import to_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
+from delta_core.storage.uri import canonical_log_path
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -73,13 +74,14 @@ class Matches:
         files: the files with changed rows, in the order of the candidates.
         matched: for each source row whether it matches a row; empty when no clause needs it.
         counts: the number of changed rows by clause number.
-        unchanged_matches: whether a matched row is changed by no clause.
+        observed: for each file that was read, by its canonical path, the matched rows that no clause changes,
+            where a clause inserts rows. None when there are no such rows.
     """
 
     files: tuple[FileChanges, ...] = ()
     matched: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
     counts: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
-    unchanged_matches: bool = False
+    observed: Mapping[str, Positions] | None = None
 
 
 class Choice:
@@ -169,7 +171,7 @@ class Matcher:
         )
         self._first_by_source = len(clauses.matched)
         self.matched = np.zeros(source.num_rows if clauses.not_matched else 0, np.bool_)
-        self.unchanged_matches = False
+        self.observed: dict[str, Positions] = {}
         pair_expressions = [*self._matched.expressions]
         if self._residual is not None:
             pair_expressions.append(self._residual)
@@ -214,13 +216,18 @@ class Matcher:
 
         place = self._access.locate(file.path, store=self._snapshot.store)
         positions, actions, sources = [_NOTHING], [np.empty(0, np.int16)], [_NOTHING]
+        observed = [_NOTHING]
         for batch in self._reader.read(place.store, place.path, file.partition_values, deleted=deleted):
-            action, source = self._chosen(batch)
+            action, source, is_matched = self._chosen(batch)
             rows = np.flatnonzero(action >= 0)
+            at = batch.column(self._position).to_numpy(zero_copy_only=False)
+            if self._clauses.not_matched:
+                observed.append(at[is_matched & (action < 0)])
             if len(rows):
-                positions.append(batch.column(self._position).to_numpy(zero_copy_only=False)[rows])
+                positions.append(at[rows])
                 actions.append(action[rows])
                 sources.append(source[rows])
+        self.observed[canonical_log_path(file.path)] = np.concatenate(observed)
         changed = np.concatenate(positions)
         if not len(changed):
             return None
@@ -232,8 +239,32 @@ class Matcher:
             sources=np.concatenate(sources),
         )
 
-    def _chosen(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.int16], Numbers]:
-        """The clause and the source row of each row of a batch."""
+    def touches(self, file: AddFile) -> bool:
+        """Whether a row of a file, such as a new file of another writer, matches or would be changed."""
+        dv, store = file.deletion_vector, self._snapshot.store
+
+        def deleted(num_rows: int) -> Positions:
+            if dv is None:
+                return _NOTHING
+            return read_deletion_vector(store, dv, num_rows=num_rows, access=self._access)
+
+        place = self._access.locate(file.path, store=store)
+        for batch in self._reader.read(place.store, place.path, file.partition_values, deleted=deleted):
+            for target_rows, source_rows in self._pairs(batch):
+                if self._residual is not None and len(target_rows):
+                    data = self._pair_data(batch, target_rows, source_rows)
+                    target_rows = target_rows[as_mask(matches(self._residual, data))]
+                if len(target_rows):
+                    return True
+            if self._by_source.conditions:
+                struct = struct_of(batch, self._alone_columns)
+                data = self._names.data(batch.num_rows, target=struct, source=None)
+                if (self._by_source.of(data) >= 0).any():
+                    return True
+        return False
+
+    def _chosen(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.int16], Numbers, Mask]:
+        """The clause and the source row of each row of a batch, and which rows match."""
         num_rows = batch.num_rows
         action = np.full(num_rows, NO_CLAUSE, np.int16)
         source = np.full(num_rows, -1, np.int64)
@@ -250,6 +281,7 @@ class Matcher:
             if len(self.matched):
                 self.matched[source_rows] = True
             if self._clauses.is_insert_only:
+                is_matched[target_rows] = True
                 continue
             if takes_any:
                 is_matched[target_rows] = True
@@ -259,8 +291,6 @@ class Matcher:
             is_matched[target_rows] = True
             source[target_rows] = source_rows
             action[target_rows] = self._matched.of(data)
-        if self._clauses.not_matched and not self._clauses.is_insert_only and not self.unchanged_matches:
-            self.unchanged_matches = bool((is_matched & (action < 0)).any())
         if self._by_source.conditions:
             rest = np.flatnonzero(~is_matched)
             if len(rest):
@@ -268,7 +298,7 @@ class Matcher:
                 struct = struct_of(part, self._alone_columns)
                 chosen = self._by_source.of(self._names.data(len(rest), target=struct, source=None))
                 action[rest] = np.where(chosen < 0, NO_CLAUSE, chosen + self._first_by_source)
-        return action, source
+        return action, source, is_matched
 
     def _pairs(self, batch: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
         """Pairs of rows that may match: the equalities and the terms of one side hold."""
@@ -379,7 +409,7 @@ def find_matches(matcher: Matcher, files: Sequence[AddFile], *, clauses: int, th
         files=changed,
         matched=matcher.matched,
         counts=counts,
-        unchanged_matches=matcher.unchanged_matches,
+        observed=matcher.observed if any(map(len, matcher.observed.values())) else None,
     )
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.actions import AddFile
 from delta_core.data.row_pipeline import RowPipeline
 from delta_core.data.steps.defaults import DefaultsStep
 from delta_core.dml.change_files import records_changes
@@ -29,7 +28,7 @@ from delta_core.errors import ConcurrentDeleteDeleteError, InvalidTableError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.merge.assigned import Assignments, assignments, evolved_schema
 from delta_core.merge.clauses import MergeAction, MergeClause, MergeClauses, merge_parameters
-from delta_core.merge.condition import match_predicate, read_predicate, split_condition
+from delta_core.merge.condition import Condition, match_predicate, read_predicate, split_condition
 from delta_core.merge.matching import Choice, Matcher, Matches, find_matches, thread_count
 from delta_core.merge.names import MergeNames
 from delta_core.merge.new_rows import ClauseValues, RowChanger
@@ -43,6 +42,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.support import require_write_support
 from delta_core.transaction.commit_result import AlreadyApplied
+from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.file_actions import add_actions
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -231,7 +231,9 @@ class _Merge:
         candidates = Scan(snapshot, predicate=predicate, allowed_roots=run.allowed_roots).files()
         files = list(add_actions(candidates, data_change=True))
         source_read = monotonic()
-        matches = self._find(files, condition, keys, predicate)
+        threads = thread_count(files)
+        matcher = self._matcher(condition, keys, predicate, threads)
+        matches = find_matches(matcher, files, clauses=len(self._changing), threads=threads)
         scanned = monotonic()
         unmatched = np.flatnonzero(~matches.matched) if self._clauses.not_matched else np.empty(0, np.int64)
         nothing = not matches.files and not len(unmatched) and not self._plan.change.actions
@@ -267,9 +269,18 @@ class _Merge:
             # Rows without a match, but no clause that applies to them.
             return self._result(None, counts)
         # A row that matches and stays keeps its source row from being inserted. So its deletion by another
-        # writer would change the result, and is a conflict.
+        # writer would change the result, and is a conflict (`observed`).
         read = None if predicate == TRUE else predicate
-        resolver = None if matches.unchanged_matches or not matches.files else statement.resolver(read)
+        resolver = None
+        if statement.uses_deletion_vectors:
+            resolver = DeletionVectorMerger(
+                snapshot.store,
+                matches=matcher.touches,
+                observed=matches.observed,
+                properties=snapshot.properties,
+                access=run.access,
+                clock=run.clock,
+            )
         transaction = run.begin(
             snapshot,
             operation=statement.operation,
@@ -291,15 +302,10 @@ class _Merge:
             raise
         return self._result(committed, counts)
 
-    def _find(
-        self,
-        files: Sequence[AddFile],
-        condition: Any,
-        keys: Sequence[pa.ChunkedArray],
-        predicate: Expression,
-    ) -> Matches:
-        threads = thread_count(files)
-        matcher = Matcher(
+    def _matcher(
+        self, condition: Condition, keys: Sequence[pa.ChunkedArray], predicate: Expression, threads: int
+    ) -> Matcher:
+        return Matcher(
             self._statement.snapshot,
             self._source,
             condition,
@@ -310,7 +316,6 @@ class _Merge:
             access=self._statement.run.access,
             threads=threads,
         )
-        return find_matches(matcher, files, clauses=len(self._changing), threads=threads)
 
     def _changer(self, pipeline: RowPipeline) -> RowChanger:
         plan, names, assigned = self._plan.change.plan, self._plan.names, self._plan.assigned

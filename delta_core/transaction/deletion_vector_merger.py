@@ -121,6 +121,7 @@ class DeletionVectorMerger:
         store: LogStore,
         *,
         matches: Callable[[AddFile], bool] | None = None,
+        observed: Mapping[str, Positions] | None = None,
         properties: TableProperties | None = None,
         access: DataAccess = TABLE_ONLY,
         clock: Clock = SYSTEM_CLOCK,
@@ -131,12 +132,15 @@ class DeletionVectorMerger:
             store: the table's store.
             matches: reads a file, and returns whether the statement would change one of its rows. None when
                 only statistics decide.
+            observed: for each file that the statement read, by its canonical path, the rows that it does not
+                change and whose deletion would change its result. None when there are no such rows.
             properties: the table's properties. They determine where deletion vector files are written.
             access: where files outside the table may be read.
             clock: gives the deletion timestamps of removed files.
         """
         self._store = store
         self._matches = matches
+        self._observed = observed
         self._properties = properties
         self._access = access
         self._clock = clock
@@ -214,6 +218,10 @@ class DeletionVectorMerger:
             by_winner = np.setdiff1d(after, before, assume_unique=True)
             if len(by_winner) != len(after) - len(before):
                 return None  # The winner restored rows.
+            if self._observed is not None:
+                seen = self._observed.get(kept.key)
+                if seen is None or len(np.intersect1d(by_winner, seen, assume_unique=True)):
+                    return None
             removed_here = removes.get(kept.key)
             if removed_here is None:
                 if kept.key in adds:
