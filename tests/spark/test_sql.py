@@ -290,6 +290,13 @@ def test_queries_mix_tables_of_all_kinds(names: Sql) -> None:
         sql("ANALYZE TABLE sql_test.managed COMPUTE STATISTICS")
 
 
+def test_names_of_columns_may_have_dots_and_backticks(sql: Sql) -> None:
+    sql("CREATE TABLE {u} (`a``b` INT, `c.d` INT)")
+    sql("INSERT INTO {u} VALUES (1, 2)")
+    sql("INSERT INTO {u} (`c.d`) VALUES (3)")
+    assert rows_of(sql.folder / "u") == [{"a`b": 1, "c.d": 2}, {"a`b": None, "c.d": 3}]
+
+
 def test_files_are_left_out_by_the_conditions_of_a_query(sql: Sql) -> None:
     for condition, count in (
         ("d = DATE'2024-01-02'", 1),
@@ -304,6 +311,18 @@ def test_files_are_left_out_by_the_conditions_of_a_query(sql: Sql) -> None:
         len(sql.frame("SELECT * FROM {t} a LEFT JOIN {t} b ON a.id = b.id WHERE b.d IS NULL").inputFiles())
         == 3
     )
+
+
+def test_conditions_with_other_names_steps_and_quotes_lose_no_rows(sql: Sql) -> None:
+    sql("CREATE TABLE {u} (k INT, v INT)")
+    for values in ("(1, 100)", "(2, 1)", "(1, 100)"):
+        sql(f"INSERT INTO {{u}} VALUES {values}")
+    assert sql("SELECT k FROM {u} AS x(v, k) WHERE k = 1") == [{"k": 1}]
+    assert sql("SELECT * FROM {u} PIVOT (sum(v) FOR k IN (1 AS v, 2 AS w)) WHERE v = 200") == [
+        {"v": 200, "w": 1}
+    ]
+    assert sql("SELECT id FROM {t} WHERE name = 'it''s {x}'") == [{"id": 2}]
+    assert sql("FROM {u} |> ORDER BY v |> LIMIT 1 |> WHERE v = 100") == []
 
 
 def test_only_allowed_tables_are_used(sql: Sql) -> None:

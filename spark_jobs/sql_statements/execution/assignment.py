@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from delta_core.errors import SchemaMismatchError
 from delta_core.schema.types import StructField, StructType
+from spark_jobs.expressions.columns import quoted
 from spark_jobs.schema import to_spark_type
 
 if TYPE_CHECKING:
@@ -24,9 +25,11 @@ def assigned(frame: DataFrame, schema: StructType) -> DataFrame:
     Raises:
         SchemaMismatchError: a type cannot be assigned to the type of its column.
     """
+    from pyspark.sql import functions as fn
+
     columns = []
-    for index, found in enumerate(frame.schema.fields):
-        column = frame[frame.columns[index]] if frame.columns.count(found.name) == 1 else None
+    for found in frame.schema.fields:
+        column = fn.col(quoted(found.name)) if frame.columns.count(found.name) == 1 else None
         field = schema.find(found.name)
         if column is None:
             raise SchemaMismatchError(

@@ -226,10 +226,21 @@ def _tables(cursor: Cursor, first: int, last: int, specials: list[_Special]) -> 
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         yield from _scanned(cursor, first, last, specials)
         return
-    yield from sorted(_parsed(cursor, trees[0], start, specials), key=lambda found: found.table.start)
+    piped = _is_piped(cursor, first, last)
+    found = _parsed(cursor, trees[0], start, specials, piped=piped)
+    yield from sorted(found, key=lambda one: one.table.start)
 
 
-def _parsed(cursor: Cursor, tree: Any, start: int, specials: list[_Special]) -> Iterator[FoundTable]:
+def _is_piped(cursor: Cursor, first: int, last: int) -> bool:
+    """Whether the query has `|>`. In sqlglot's tree its WHERE may come before an earlier LIMIT."""
+    return any(
+        cursor.tokens[at].is_symbol("|") and cursor.tokens[at + 1].is_symbol(">") for at in range(first, last)
+    )
+
+
+def _parsed(
+    cursor: Cursor, tree: Any, start: int, specials: list[_Special], *, piped: bool
+) -> Iterator[FoundTable]:
     """The tables in sqlglot's tree."""
     for node in tree.find_all(exp.Table):
         parts = node.parts
@@ -244,7 +255,7 @@ def _parsed(cursor: Cursor, tree: Any, start: int, specials: list[_Special]) -> 
         yield FoundTable(
             table=reference,
             alias_at=None if node.alias else _alias_place(cursor, ends),
-            where=_conditions(cursor, node) if changes is None else (),
+            where=() if piped or changes is not None else _conditions(cursor, node),
             changes=changes,
         )
 
@@ -304,6 +315,8 @@ def _conditions(cursor: Cursor, node: exp.Table) -> tuple[str, ...]:
     where = None if select is None else select.args.get("where")
     if select is None or where is None or node.args.get("sample") or not _is_kept(node, select):
         return ()
+    if node.alias_column_names or select.find(exp.Pivot) is not None:
+        return ()  # the names in WHERE are not those of the table's columns
     joins = select.args.get("joins") or ()
     is_alone = not joins and not select.args.get("laterals")
     alias = (node.alias or node.name).casefold()
@@ -346,6 +359,8 @@ def _own_condition(cursor: Cursor, term: exp.Expression, alias: str, *, is_alone
     """A condition without the table's alias; None when it depends on more than the table's columns."""
     copy = term.copy()
     if copy.find(exp.Query, exp.Exists) is not None:
+        return None
+    if copy.find(exp.Concat) is not None:  # 'it''s', of which versions of Spark make different strings
         return None
     for column in list(copy.find_all(exp.Column)):
         parts = column.parts
