@@ -266,10 +266,14 @@ class _Merge:
         if empty:
             # Rows without a match, but no clause that applies to them.
             return self._result(None, counts)
-        # A row that matches and stays keeps its source row from being inserted. So its deletion by another
-        # writer would change the result, and is a conflict.
+        # A row that matches keeps its source row from being inserted, whether it stays or is deleted. So its
+        # deletion by another writer would change the result, and is a conflict.
         read = None if predicate == TRUE else predicate
-        resolver = None if matches.unchanged_matches or not matches.files else statement.resolver(read)
+        resolver = (
+            None
+            if matches.unchanged_matches or not matches.files
+            else statement.resolver(read, may_insert=bool(self._clauses.not_matched))
+        )
         transaction = run.begin(
             snapshot,
             operation=statement.operation,

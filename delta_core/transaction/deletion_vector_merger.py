@@ -114,6 +114,7 @@ class DeletionVectorMerger:
 
     A transaction such as an UPDATE also writes data or change data of the rows that it deletes. Then a row
     that the winner deleted too is a conflict: it must not be restored or reported twice.
+    It is also one for a statement that inserts a row where it finds none to delete, as a MERGE can.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class DeletionVectorMerger:
         store: LogStore,
         *,
         matches: Callable[[AddFile], bool] | None = None,
+        may_insert: bool = False,
         properties: TableProperties | None = None,
         access: DataAccess = TABLE_ONLY,
         clock: Clock = SYSTEM_CLOCK,
@@ -131,12 +133,14 @@ class DeletionVectorMerger:
             store: the table's store.
             matches: reads a file, and returns whether the statement would change one of its rows. None when
                 only statistics decide.
+            may_insert: whether the statement could have inserted a row if one that it deletes were missing.
             properties: the table's properties. They determine where deletion vector files are written.
             access: where files outside the table may be read.
             clock: gives the deletion timestamps of removed files.
         """
         self._store = store
         self._matches = matches
+        self._may_insert = may_insert
         self._properties = properties
         self._access = access
         self._clock = clock
@@ -206,6 +210,7 @@ class DeletionVectorMerger:
         removes = {canonical_log_path(a.path): a for a in actions if isinstance(a, RemoveFile)}
         adds = {canonical_log_path(a.path): a for a in actions if isinstance(a, AddFile)}
         writes_rows = any(isinstance(a, AddCdcFile) for a in actions) or bool(adds.keys() - removes.keys())
+        needs_rows = writes_rows or self._may_insert
         merged: dict[str, _MergedFile] = {}
         for kept in disputed:
             records = self._records(kept.after)
@@ -224,7 +229,7 @@ class DeletionVectorMerger:
             own_add = adds.get(kept.key)
             new_positions = self._new_positions(own_add, before, records)
             file = _merge(kept, own_add, after, by_winner, new_positions, records)
-            if file.deleted_twice and writes_rows:
+            if file.deleted_twice and needs_rows:
                 return None
             merged[kept.key] = file
         settled = {kept.key for kept in disputed} | without_match
