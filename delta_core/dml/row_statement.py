@@ -297,13 +297,13 @@ class RowStatement:
         )
 
     def resolver(
-        self, predicate: Expression | None, *, may_insert: bool = False
+        self, predicate: Expression | None, *, may_insert: bool = False, settles: bool = True
     ) -> DeletionVectorMerger | None:
         """The resolver that merges deletion vectors of concurrent statements; None when rows are copied.
 
         Args:
             predicate: holds for every row that the statement could change; None when nothing is known.
-            may_insert: see `DeletionVectorMerger`.
+            may_insert, settles: see `DeletionVectorMerger`.
         """
         if not self.uses_deletion_vectors:
             return None
@@ -314,6 +314,7 @@ class RowStatement:
             self.snapshot.store,
             matches=matches,
             may_insert=may_insert,
+            settles=settles,
             properties=self.snapshot.properties,
             access=self.run.access,
             clock=self.run.clock,

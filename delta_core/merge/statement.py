@@ -270,9 +270,11 @@ class _Merge:
         # deletion by another writer would change the result, and is a conflict.
         read = None if predicate == TRUE else predicate
         resolver = (
-            None
-            if matches.unchanged_matches or not matches.files
-            else statement.resolver(read, may_insert=bool(self._clauses.not_matched))
+            statement.resolver(
+                read, may_insert=bool(self._clauses.not_matched), settles=not matches.unchanged_matches
+            )
+            if matches.files
+            else None
         )
         transaction = run.begin(
             snapshot,

@@ -123,6 +123,7 @@ class DeletionVectorMerger:
         *,
         matches: Callable[[AddFile], bool] | None = None,
         may_insert: bool = False,
+        settles: bool = True,
         properties: TableProperties | None = None,
         access: DataAccess = TABLE_ONLY,
         clock: Clock = SYSTEM_CLOCK,
@@ -134,6 +135,8 @@ class DeletionVectorMerger:
             matches: reads a file, and returns whether the statement would change one of its rows. None when
                 only statistics decide.
             may_insert: whether the statement could have inserted a row if one that it deletes were missing.
+            settles: False when the outcome also depends on rows that the statement does not delete. Then
+                every conflict stands, and the resolver only notices that rows were moved.
             properties: the table's properties. They determine where deletion vector files are written.
             access: where files outside the table may be read.
             clock: gives the deletion timestamps of removed files.
@@ -141,6 +144,7 @@ class DeletionVectorMerger:
         self._store = store
         self._matches = matches
         self._may_insert = may_insert
+        self._settles = settles
         self._properties = properties
         self._access = access
         self._clock = clock
@@ -166,7 +170,7 @@ class DeletionVectorMerger:
         if violation.rule not in SETTLED_RULES:
             return None
         self.rows_were_moved = violation.rule == "delete_delete" and _moves_rows(winner, transaction)
-        if self.rows_were_moved:
+        if self.rows_were_moved or not self._settles:
             return None
         try:
             resolution = self._settle(winner, actions, transaction)
