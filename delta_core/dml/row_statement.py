@@ -296,10 +296,14 @@ class RowStatement:
             owned=owned,
         )
 
-    def resolver(self, predicate: Expression | None) -> DeletionVectorMerger | None:
+    def resolver(
+        self, predicate: Expression | None, *, may_insert: bool = False, settles: bool = True
+    ) -> DeletionVectorMerger | None:
         """The resolver that merges deletion vectors of concurrent statements; None when rows are copied.
 
-        `predicate` holds for every row that the statement could change; None when nothing is known.
+        Args:
+            predicate: holds for every row that the statement could change; None when nothing is known.
+            may_insert, settles: see `DeletionVectorMerger`.
         """
         if not self.uses_deletion_vectors:
             return None
@@ -309,6 +313,8 @@ class RowStatement:
         return DeletionVectorMerger(
             self.snapshot.store,
             matches=matches,
+            may_insert=may_insert,
+            settles=settles,
             properties=self.snapshot.properties,
             access=self.run.access,
             clock=self.run.clock,

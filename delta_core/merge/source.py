@@ -91,6 +91,12 @@ class MergeSource:
         """The values of an equality that limit the target's files; None when they do not."""
         if not equality.prunes:
             return None
+        try:
+            return self._limits(equality, keys)
+        except (ValueError, OverflowError):
+            return None  # Python has no date or time for a value, such as one after the year 9999.
+
+    def _limits(self, equality: KeyEquality, keys: pa.ChunkedArray) -> KeyValues:
         if self.num_rows <= FEW_ROWS or equality.lists:
             listed = pc.unique(keys).drop_null()
             if len(listed) <= MOST_LISTED:

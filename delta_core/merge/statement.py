@@ -268,8 +268,8 @@ class _Merge:
         if empty:
             # Rows without a match, but no clause that applies to them.
             return self._result(None, counts)
-        # A row that matches and stays keeps its source row from being inserted. So its deletion by another
-        # writer would change the result, and is a conflict (`observed`).
+        # A row that matches keeps its source row from being inserted, whether it stays (`observed`) or is
+        # deleted. So its deletion by another writer would change the result, and is a conflict.
         read = None if predicate == TRUE else predicate
         resolver = None
         if statement.uses_deletion_vectors:
@@ -277,6 +277,7 @@ class _Merge:
                 snapshot.store,
                 matches=matcher.touches,
                 observed=matches.observed,
+                may_insert=bool(self._clauses.not_matched),
                 properties=snapshot.properties,
                 access=run.access,
                 clock=run.clock,

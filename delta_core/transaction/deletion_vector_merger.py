@@ -114,6 +114,7 @@ class DeletionVectorMerger:
 
     A transaction such as an UPDATE also writes data or change data of the rows that it deletes. Then a row
     that the winner deleted too is a conflict: it must not be restored or reported twice.
+    It is also one for a statement that inserts a row where it finds none to delete, as a MERGE can.
     """
 
     def __init__(
@@ -122,6 +123,8 @@ class DeletionVectorMerger:
         *,
         matches: Callable[[AddFile], bool] | None = None,
         observed: Mapping[str, Positions] | None = None,
+        may_insert: bool = False,
+        settles: bool = True,
         properties: TableProperties | None = None,
         access: DataAccess = TABLE_ONLY,
         clock: Clock = SYSTEM_CLOCK,
@@ -134,6 +137,9 @@ class DeletionVectorMerger:
                 only statistics decide.
             observed: for each file that the statement read, by its canonical path, the rows that it does not
                 change and whose deletion would change its result. None when there are no such rows.
+            may_insert: whether the statement could have inserted a row if one that it deletes were missing.
+            settles: False when the outcome also depends on rows that the statement does not delete. Then
+                every conflict stands, and the resolver only notices that rows were moved.
             properties: the table's properties. They determine where deletion vector files are written.
             access: where files outside the table may be read.
             clock: gives the deletion timestamps of removed files.
@@ -141,6 +147,8 @@ class DeletionVectorMerger:
         self._store = store
         self._matches = matches
         self._observed = observed
+        self._may_insert = may_insert
+        self._settles = settles
         self._properties = properties
         self._access = access
         self._clock = clock
@@ -166,7 +174,7 @@ class DeletionVectorMerger:
         if violation.rule not in SETTLED_RULES:
             return None
         self.rows_were_moved = violation.rule == "delete_delete" and _moves_rows(winner, transaction)
-        if self.rows_were_moved:
+        if self.rows_were_moved or not self._settles:
             return None
         try:
             resolution = self._settle(winner, actions, transaction)
@@ -210,6 +218,7 @@ class DeletionVectorMerger:
         removes = {canonical_log_path(a.path): a for a in actions if isinstance(a, RemoveFile)}
         adds = {canonical_log_path(a.path): a for a in actions if isinstance(a, AddFile)}
         writes_rows = any(isinstance(a, AddCdcFile) for a in actions) or bool(adds.keys() - removes.keys())
+        needs_rows = writes_rows or self._may_insert
         merged: dict[str, _MergedFile] = {}
         for kept in disputed:
             records = self._records(kept.after)
@@ -232,7 +241,7 @@ class DeletionVectorMerger:
             own_add = adds.get(kept.key)
             new_positions = self._new_positions(own_add, before, records)
             file = _merge(kept, own_add, after, by_winner, new_positions, records)
-            if file.deleted_twice and writes_rows:
+            if file.deleted_twice and needs_rows:
                 return None
             merged[kept.key] = file
         settled = {kept.key for kept in disputed} | without_match

@@ -423,11 +423,15 @@ def _resolver(
     """The resolver for winners that delete rows of the same files.
 
     A source row that matched a row without changing it was not inserted. If a winner deleted the matched row,
-    the source row would have to be inserted, so such a merge has no resolver.
+    the source row would have to be inserted, so no conflict of such a merge is settled. The same holds for a
+    row that both delete: `may_insert`.
     """
-    if clauses.not_matched and matches.acted != matches.number:
-        return None
-    return statement.resolver(None if predicate == TRUE else predicate)
+    may_insert = bool(clauses.not_matched)
+    return statement.resolver(
+        None if predicate == TRUE else predicate,
+        may_insert=may_insert,
+        settles=not may_insert or matches.acted == matches.number,
+    )
 
 
 def _stage(

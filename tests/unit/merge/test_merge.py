@@ -155,6 +155,23 @@ def test_keys_are_equal_as_on_spark(
     assert merged["num_target_rows_deleted"] == len(matches)
 
 
+@pytest.mark.parametrize(
+    ("kind", "far"),
+    [(pa.date32(), 3_000_000), (pa.timestamp("us", "UTC"), 253_402_300_800_000_005)],
+)
+@pytest.mark.parametrize("few", [0, 5_000])
+def test_keys_that_python_cannot_represent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: pa.DataType, far: int, few: int
+) -> None:
+    monkeypatch.setattr("delta_core.merge.source.FEW_ROWS", few)
+    keys = pa.array([far, 1], pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+    write_deltalake(tmp_path, pa.table({"key": keys, "n": [1, 2]}))
+    source = pa.table({"key": keys.slice(0, 1), "n": [7]})
+    table = DeltaTable(tmp_path)
+    upsert(table, source, "target.key = source.key").execute()
+    assert sorted(table.to_pyarrow_table()["n"].to_pylist()) == [2, 7]
+
+
 def test_a_condition_without_an_equality_compares_all_pairs(tmp_path: Path) -> None:
     table = numbered(tmp_path, count=6)
     ranges = pa.table({"low": [0, 4], "high": [1, 4], "name": ["a", "b"]})
