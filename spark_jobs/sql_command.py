@@ -26,6 +26,7 @@ def run(
     statement: Annotated[
         str | None, typer.Argument(metavar="[STATEMENT]", help="SQL. Without it, a script is read.")
     ] = None,
+    *,
     file: Annotated[
         Path | None, typer.Option(help="A script with statements; standard input without it.")
     ] = None,
