@@ -336,6 +336,14 @@ def test_only_allowed_tables_are_used(sql: Sql) -> None:
         "CONVERT TO DELTA parquet.`{folder}/u`",
         "CREATE TABLE delta.`{folder}/a table2` SHALLOW CLONE {t}",
         "MERGE INTO {t} USING {u} ON true WHEN MATCHED THEN DELETE",
+        "SELECT * FROM text.`{folder}`",
+        "SELECT * FROM IDENTIFIER('text.`{folder}`')",
+        "INSERT INTO {t} (name) SELECT value FROM text.`{folder}`",
+        "MERGE INTO {t} USING text.`{folder}` s ON true WHEN MATCHED THEN DELETE",
+        "CREATE TABLE x USING text LOCATION '{folder}'",
+        "CREATE TEMPORARY VIEW x USING text OPTIONS (path '{folder}')",
+        "DROP TABLE IF EXISTS x",
+        "SET x = 1",
     ):
         with pytest.raises(PathEscapeError):
             sql(text, table_roots=allowed)

@@ -347,6 +347,7 @@ def drop(statement: DropTable, around: Surroundings) -> DataFrame:
     """Remove the name of a table. Only Spark's own (managed) directories are deleted."""
     require_name(statement.table, "DROP TABLE")
     if around.find(statement.table) is None:
+        around.require_all_allowed(f"{statement.table.name}, which is not a table of this library")
         return around.spark.sql(statement.sql)
     names.unregister(around.spark, quoted(statement.table))
     return no_rows(around.spark)

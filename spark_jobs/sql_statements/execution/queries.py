@@ -6,6 +6,7 @@ place by a view of this DataFrame, which exists for this query only; nothing els
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from delta_core.errors import ExpressionError, UnsupportedSqlError
@@ -19,6 +20,8 @@ from spark_jobs.reader.changes import read_changes
 from spark_jobs.reader.read import read_files
 from spark_jobs.sql_statements.execution.results import no_rows
 from spark_jobs.sql_statements.execution.surroundings import Surroundings, quoted
+from spark_jobs.sql_statements.parsing.query import QUERY_WORDS
+from spark_jobs.sql_statements.parsing.tokens import SqlText, TokenKind, tokens_of
 from spark_jobs.sql_statements.statements import (
     CreateView,
     FoundTable,
@@ -54,7 +57,9 @@ def run_on_spark(statement: SparkStatement, around: Surroundings) -> DataFrame:
 
     Raises:
         UnsupportedSqlError: it names a table of this library.
+        PathEscapeError: only some tables are allowed.
     """
+    around.require_all_allowed(f"the statement {statement.what}")
     for table in statement.tables:
         if around.find(table) is not None:
             raise UnsupportedSqlError(
@@ -79,13 +84,16 @@ def query_frame(query: Query, around: Surroundings, *, prefix: str = "") -> Data
     Raises:
         TableNotFoundError, VersionNotFoundError: a table or version does not exist.
         UnsupportedSqlError: time travel of a table that is not one of this library.
+        PathEscapeError: only some tables are allowed, and the query uses something else.
     """
+    if around.table_roots:
+        _require_named_tables(query, around)
     pieces: list[tuple[int, int, str]] = []
     frames: dict[str, Any] = {}
     for found in query.tables:
         address = around.find(found.table)
         if address is None:
-            _require_plain(found)
+            _require_plain(found, around)
             continue
         name = f"deltaward_{len(frames)}"
         frames[name] = table_frame(found, address.uri, around)
@@ -128,7 +136,24 @@ def _braced(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _require_plain(found: FoundTable) -> None:
+def _require_named_tables(query: Query, around: Surroundings) -> None:
+    """Refuse parts by which Spark would find more than the tables of the query, if only some are allowed."""
+    tokens = tokens_of(SqlText(query.sql), around.lexis)
+    first = next(token for token in tokens if not token.is_symbol("("))
+    if not any(first.is_word(word) for word in QUERY_WORDS):
+        around.require_all_allowed(f"the statement {first.value.upper()[:40]}")
+    known = [(found.table.start - query.start, found.table.end - query.start) for found in query.tables]
+    for token, after in pairwise(tokens):
+        if after.is_symbol("(") and (token.is_word("IDENTIFIER") or token.is_word("STREAM")):
+            around.require_all_allowed(f"{token.value.upper()}(...)")
+        is_path = after.kind is TokenKind.NAME and any(character in after.value for character in "/:")
+        is_known = any(start <= after.start < end for start, end in known)
+        if token.is_symbol(".") and is_path and not is_known:
+            around.require_all_allowed(after.value)
+
+
+def _require_plain(found: FoundTable, around: Surroundings) -> None:
+    around.require_all_allowed(f"{found.table.name}, which is not a table of this library")
     if found.changes is None and not found.table.is_time_travel:
         return
     what = "table_changes" if found.changes is not None else "Time travel"
@@ -202,5 +227,5 @@ def source_frame(source: TableReference | Query, around: Surroundings) -> DataFr
     address = around.find(source)
     if address is not None:
         return reference_frame(source, address.uri, around)
-    _require_plain(FoundTable(table=source))
+    _require_plain(FoundTable(table=source), around)
     return around.spark.table(quoted(source))

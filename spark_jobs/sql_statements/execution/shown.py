@@ -42,6 +42,7 @@ def describe(statement: DescribeTable, around: Surroundings) -> DataFrame:
     """The columns of a table, as Spark describes them."""
     address = around.find(statement.table)
     if address is None:
+        around.require_all_allowed(f"{statement.table.name}, which is not a table of this library")
         return around.spark.sql(statement.sql)
     snapshot = around.snapshot(address.uri, statement.table)
     if statement.column is not None:
@@ -89,6 +90,7 @@ def show(statement: ShowTable, around: Surroundings) -> DataFrame:
     """A part of a table's definition."""
     address = around.find(statement.table)
     if address is None:
+        around.require_all_allowed(f"{statement.table.name}, which is not a table of this library")
         return around.spark.sql(statement.sql)
     snapshot = around.snapshot(address.uri, statement.table)
     match statement.what:

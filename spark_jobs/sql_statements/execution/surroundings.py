@@ -118,6 +118,19 @@ class Surroundings:
             )
         return uri
 
+    def require_all_allowed(self, what: str) -> None:
+        """Refuse what Spark finds by itself, if the statement may use only tables below some URIs.
+
+        Raises:
+            PathEscapeError: it may.
+        """
+        if self.table_roots:
+            raise PathEscapeError(
+                f"The statement cannot use {what}.",
+                cause=f"It may only use Delta tables below: {', '.join(self.table_roots)}.",
+                fix="Use a Delta table there, or run the statement with spark_jobs.sql and no table_roots.",
+            )
+
     def canonical(self, uri: str) -> str:
         """The one spelling of a URI or path, without a slash at its end. No request."""
         options = options_for(uri, self.storage_options or {})

@@ -61,6 +61,7 @@ def insert(statement: Insert, around: Surroundings) -> DataFrame:
 
 def _insert_elsewhere(statement: Insert, around: Surroundings) -> DataFrame:
     """An insert into a table of Spark, which may read our tables."""
+    around.require_all_allowed(f"{statement.table.name}, which is not a table of this library")
     if statement.table.path is not None or not statement.sql:
         around.address(statement.table)
     return query_frame(
