@@ -146,6 +146,9 @@ def test_rows_of_partitions_and_conditions_are_replaced(sql: Sql) -> None:
     assert ids(sql("SELECT * FROM {t}")) == [7, 12, 13]
     sql("INSERT OVERWRITE {t} TABLE {t}")
     assert ids(sql("SELECT * FROM {t}")) == [7, 12, 13]
+    sql("INSERT INTO {t} (id) VALUES (20)")
+    sql("INSERT OVERWRITE {t} PARTITION (d = NULL) (id) VALUES (21)")
+    assert ids(sql("SELECT * FROM {t}")) == [7, 12, 13, 21]
     sql("TRUNCATE TABLE {t}")
     assert sql("SELECT * FROM {t}") == []
 

@@ -128,7 +128,9 @@ def _mode(statement: Insert, snapshot: Snapshot, around: Surroundings) -> dict[s
     fixed = [(name, value) for name, value in statement.partition if value is not None]
     dynamic = (around.spark.conf.get(_OVERWRITE_MODE, "static") or "").lower() == "dynamic"
     if fixed and not (dynamic and len(fixed) < len(statement.partition)):
-        condition = " AND ".join(f"{quote_name(name)} = {value}" for name, value in fixed)
+        condition = " AND ".join(
+            f"{quote_name(name)} {'IS' if value.upper() == 'NULL' else '='} {value}" for name, value in fixed
+        )
         return {"mode": "overwrite", "replace_where": condition}
     if dynamic and snapshot.partition_columns:
         return {"mode": "overwrite", "partition_overwrite_mode": "dynamic"}
