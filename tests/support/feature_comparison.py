@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from delta_core.errors import DeltaError
-from delta_core.scan.change_data import COMMIT_TIMESTAMP, ChangeDataScan
+from delta_core.scan.change_data import ChangeDataScan
+from delta_core.scan.commit_changes import COMMIT_TIMESTAMP
 from delta_core.scan.scan import Scan
 from delta_core.schema.json import schema_to_json
 from delta_core.snapshot.snapshot import Snapshot
