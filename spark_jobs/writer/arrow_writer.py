@@ -89,7 +89,7 @@ def write_files_through_arrow(
             max_records_per_file=max_records_per_file,
             extra=extra,
         )
-        found = frame.mapInArrow(write, _RESULT_SCHEMA).collect()
+        found = _mapped(frame, write, plan.schema.names).collect()
         for row in found:
             if not row["ok"]:
                 raise error_from_json(row["payload"])
@@ -113,6 +113,19 @@ def write_files_through_arrow(
     finally:
         with contextlib.suppress(Exception):  # a broken connection must not hide the error
             spark.removeTag(tag)
+
+
+def _mapped(frame: DataFrame, write: BatchFunction, names: Sequence[str]) -> DataFrame:
+    """`frame.mapInArrow(write)`, which does not find columns with dots or backticks in their names."""
+    if not any("." in name or "`" in name for name in names):
+        return frame.mapInArrow(write, _RESULT_SCHEMA)
+    columns = frame.columns
+
+    def named(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return iter(write(batch.rename_columns(columns) for batch in batches))
+
+    plain = frame.toDF(*[f"c{index}" for index in range(len(columns))])
+    return plain.mapInArrow(named, _RESULT_SCHEMA)
 
 
 def _writer(

@@ -70,6 +70,17 @@ def ids_of(uri: Path) -> list[int]:
     return sorted(found)
 
 
+def test_columns_with_dots_and_backticks_are_updated_with_their_changes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    names = {**VECTORS, "delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"}
+    rows = pa.table({"id": [1, 2], "a.b": [3, 4], "c`d": [5, 6]})
+    write_deltalake(tmp_path, rows, mode="append", configuration=names)
+    spark_jobs.update(spark, tmp_path, {"`a.b`": "`c``d`"}, "id = 1")
+    found = DeltaTable(str(tmp_path)).to_pyarrow_table().sort_by("id").to_pydict()
+    assert found == {"id": [1, 2], "a.b": [5, 4], "c`d": [5, 6]}
+
+
 @pytest.mark.parametrize("name", [*ALWAYS, *drawn(sorted(set(KINDS) - set(ALWAYS)), usual=1)])
 def test_statements_equal_those_of_delta_core(
     spark: SparkSession, tmp_path: Path, seed: str, name: str
