@@ -157,6 +157,11 @@ class DeletionVectorMerger:
         self.rows_were_moved = False
         """Whether the transaction lost to a rewrite, which only moved the rows of its files."""
 
+    @property
+    def has_settled(self) -> bool:
+        """Whether a settled conflict has replaced the staged actions."""
+        return self._last is not None
+
     def resolve(
         self,
         violation: RuleViolation,
