@@ -236,9 +236,11 @@ def _has_class(spark: SparkSession, name: str) -> bool:
 
 def _condition(spark: SparkSession, statement: str) -> str | None:
     from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
 
     try:
-        with _silent(logging.getLogger("SQLQueryContextLogger")):
+        # Not `logging.getLogger`: a plain logger of this name would make each of Spark's errors a TypeError.
+        with _silent(PySparkLogger.getLogger("SQLQueryContextLogger")):
             _ = spark.sql(statement).columns
     except PySparkException as error:
         return error.getCondition()

@@ -6,12 +6,19 @@ executor is a `SparkExecutor`.
 
 from __future__ import annotations
 
-from delta_core.jobs import JobKind, JobRegistry
+from delta_core.jobs import JobContext, JobKind, JobRegistry, JobResult, JobSpec
 from delta_core.jobs.params import delete, load, merge, sql, update
+from delta_core.on_demand import imported
 from spark_jobs.dml.job import run_merge
 from spark_jobs.dml.statement_jobs import run_delete, run_update
 from spark_jobs.loading.load import run_load
-from spark_jobs.sql_statements.job import run_sql
+
+
+def _run_sql(spec: JobSpec, context: JobContext) -> JobResult:
+    """Run a `sql` job. Its package is loaded here, because it imports pyspark."""
+    result: JobResult = imported("spark_jobs.sql_statements.job").run_sql(spec, context)
+    return result
+
 
 LOAD = JobKind(
     name=load.KIND,
@@ -44,7 +51,7 @@ UPDATE = JobKind(
 
 SQL = JobKind(
     name=sql.KIND,
-    run=run_sql,
+    run=_run_sql,
     help="Run one SQL statement on tables.",
     params_schema=sql.SQL_SCHEMA,
     needs_table=False,

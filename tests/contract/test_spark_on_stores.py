@@ -324,7 +324,7 @@ def test_maintenance_runs_in_the_executors(session: Session, place: Place, tmp_p
         frame = session.spark.range(number * 10, number * 10 + 10).selectExpr("id", "'x' name")
         spark_jobs.write(frame.coalesce(1), uri, mode="append", storage_options=options)
     table = spark_jobs.DeltaTable.forPath(session.spark, uri, storage_options=options)
-    metrics = json.loads(table.optimize().executeCompaction().collect()[0]["metrics"])
+    metrics = table.optimize().executeCompaction().collect()[0]["metrics"]
     assert (metrics["numFilesRemoved"], metrics["numFilesAdded"]) == (3, 1)
     assert table.vacuum() == []
     table.restoreToVersion(1)

@@ -22,11 +22,12 @@ def test_what_is_shipped_imports_no_test_and_starts_no_emulator() -> None:
     assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == [
         "delta_core",
         "spark_jobs",
+        "pyspark_deltaward",
         "plugins/delta_airflow",
     ]
     wanted = re.compile(r"^\s*(?:from|import) (tests|demo|benchmarks|moto|hypothesis)\b", re.MULTILINE)
     named = re.compile(r"versitygw|azurite|s3rver|fake-gcs|dynalite|minidfs", re.IGNORECASE)
-    for path in python_files("delta_core", "spark_jobs", "plugins"):
+    for path in python_files("delta_core", "spark_jobs", "pyspark_deltaward", "plugins"):
         # The beginning of a variable by which Azure's clients find an emulator that somebody has started.
         text = (ROOT / path).read_text().replace('"AZURITE_"', "")
         assert not wanted.search(text), path
@@ -36,7 +37,7 @@ def test_what_is_shipped_imports_no_test_and_starts_no_emulator() -> None:
 def test_only_the_contract_suite_needs_pytest() -> None:
     needing = [
         str(path)
-        for path in python_files("delta_core", "spark_jobs", "plugins")
+        for path in python_files("delta_core", "spark_jobs", "pyspark_deltaward", "plugins")
         if re.search(r"^\s*(?:from|import) pytest\b", (ROOT / path).read_text(), re.MULTILINE)
     ]
     assert needing == ["delta_core/conformance/log_store_contract.py"]

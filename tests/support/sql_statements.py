@@ -333,7 +333,7 @@ INVALID: tuple[tuple[str, str], ...] = (
     ("SELECT * FROM t@x1", "line 1, column 17"),
     ("SELECT * FROM t VERSION AS OF -1", "line 1, column 31"),
     ("ALTER TABLE t ADD COLUMNS (a)", "line 1, column 29"),
-    ("ALTER TABLE t ADD COLUMNS (a NUMBR)", "line 1, column 30"),
+    ("ALTER TABLE t ADD COLUMNS (a WORDY)", "line 1, column 30"),
     ("CREATE TABLE t (a INT COMMENT 'x' COMMENT 'y')", "line 1, column 46"),
     ("CREATE TABLE t (a INT) AS SELECT 1", "line 1, column 1"),
     ("CREATE TABLE t (a INT) COMMENT 'a' COMMENT 'b'", "line 1, column 47"),
