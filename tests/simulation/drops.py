@@ -115,7 +115,8 @@ class DropProgram(RowProgram):
 
     def rewritten(self, task: JsonObject) -> JsonObject:
         """The file that holds the rows of a task's files."""
-        rows = sum(_rows(file["path"]) - _deleted(file) for file in task["files"])
+        source_rows = [_rows(file["path"]) - _deleted(file) for file in task["files"]]
+        rows = sum(source_rows)
         self._files += 1
         partition = task["partition_values"]["p"]
         path = f"p={partition}/rewritten-{self.number}-{self._files}-of-{rows}-rows.parquet"
@@ -127,6 +128,7 @@ class DropProgram(RowProgram):
             "modification_time_ms": self._clock.now_ms(),
             "stats": json.dumps({"numRecords": rows}),
             "rows": rows,
+            "source_rows": source_rows,
             "parity": f"{rows:016x}",
         }
 

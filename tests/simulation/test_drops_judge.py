@@ -51,7 +51,9 @@ def does_not_look_who_was_first() -> AbstractContextManager[Any]:
 
 def loses_the_rows_of_files_with_deletion_vectors() -> AbstractContextManager[Any]:
     def rewritten(self: DropProgram, task: Any) -> Any:
-        return original(self, {**task, "files": task["files"][1:] or task["files"]})
+        kept = task["files"][1:] or task["files"]
+        result = original(self, {**task, "files": kept})
+        return {**result, "source_rows": [0] * (len(task["files"]) - len(kept)) + result["source_rows"]}
 
     original = DropProgram.rewritten
     return mock.patch.object(DropProgram, "rewritten", rewritten)

@@ -19,7 +19,7 @@ from delta_core.data.row_pipeline import write_rows
 from delta_core.data.write_plan import WritePlan
 from delta_core.deletion_vectors.file_update import removed
 from delta_core.deletion_vectors.writer import write_deletion_vectors
-from delta_core.errors import ConcurrentDeleteDeleteError, ConfigurationError, InvalidTableError
+from delta_core.errors import ConfigurationError, InvalidTableError
 from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.maintenance.apply_rewrite import apply_rewrite
 from delta_core.maintenance.clustering.plan import plan_z_order
@@ -34,6 +34,7 @@ from tests.support.preserved_tables import (
     TABLES,
     AcrossProcesses,
     Case,
+    Fingerprint,
     build,
     commit,
     create,
@@ -148,20 +149,22 @@ def test_rows_deleted_after_the_plan_stay_deleted(tmp_path: Path) -> None:
     assert result.rows == len(before.rows)
 
 
-def test_rows_deleted_while_files_are_rewritten_are_a_conflict(tmp_path: Path) -> None:
+def test_rows_deleted_while_files_are_rewritten_stay_deleted(tmp_path: Path) -> None:
     case = TABLES["tracked"]
     build(tmp_path, case)
+    seen: list[Fingerprint] = []
 
     class DeletesMeanwhile(InlineExecutor):
         def map(self, function: Any, tasks: Any) -> Any:
             yield from super().map(function, tasks)
             delete(tmp_path, [9, 10, 11])
+            seen.append(fingerprint(tmp_path, up_to=DeltaTable(tmp_path).version()))
 
     snapshot = Snapshot.load(LocalLogStore(tmp_path))
-    files = len(list(tmp_path.rglob("*.parquet")))
-    with pytest.raises(ConcurrentDeleteDeleteError):
-        apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(executor=DeletesMeanwhile()))
-    assert len(list(tmp_path.rglob("*.parquet"))) == files, "the new file is gone again"
+    result = apply_rewrite(snapshot, plan_compaction(snapshot), run=Run(executor=DeletesMeanwhile()))
+    assert result.version == snapshot.version + 2
+    assert [fingerprint(tmp_path, up_to=snapshot.version + 1)] == seen
+    assert result.rows == len(seen[0].rows) + 3
 
 
 def test_an_append_meanwhile_gets_ids_of_its_own(tmp_path: Path) -> None:
