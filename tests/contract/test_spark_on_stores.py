@@ -326,7 +326,7 @@ def test_maintenance_runs_in_the_executors(session: Session, place: Place, tmp_p
     table = spark_jobs.DeltaTable.forPath(session.spark, uri, storage_options=options)
     metrics = table.optimize().executeCompaction().collect()[0]["metrics"]
     assert (metrics["numFilesRemoved"], metrics["numFilesAdded"]) == (3, 1)
-    assert table.vacuum() == []
+    assert table.vacuum().collect() == []
     table.restoreToVersion(1)
     found = PeerTable(str(copied(place, uri, tmp_path))).to_pyarrow_table()
     assert sorted(found["id"].to_pylist()) == list(range(20))
