@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from delta_core import table as core
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.arguments import epoch_ms, name_list
+from delta_core.boundary import typed_iterator
 from delta_core.deletion_vectors.file_update import rows_in_footer
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.errors import VersionNotFoundError
@@ -28,6 +29,7 @@ from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.stats_leaves import stats_leaves
 
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.IGNORECASE)
+_VERSION, _TIME = "_commit_version", "_commit_timestamp"
 _STATISTICS = frozenset({"null_count", "min", "max"})
 _SELECTION = pa.schema(
     [pa.field("filepath", pa.string(), nullable=False), pa.field("selection_vector", pa.list_(pa.bool_()))]
@@ -129,7 +131,7 @@ def changes(
         is_after = (epoch_ms(start) or 0) > newest.timestamp_ms
     if is_after and allow_out_of_range:
         nothing = table.load_cdf(newest.version, newest.version, columns=columns, predicate="false")
-        return pa.RecordBatchReader.from_batches(nothing.schema, [])
+        return pa.RecordBatchReader.from_batches(_with_times(nothing.schema), [])
     if is_after:
         raise VersionNotFoundError(
             f"Start timestamp {start} is greater than latest commit timestamp"
@@ -143,7 +145,47 @@ def changes(
         last = version_at(table, end)
     elif last is not None:
         last = min(last, newest.version)
-    return table.load_cdf(first, last, start, None, columns=columns, predicate=predicate)
+    names = name_list(columns)
+    read = names
+    if names is not None and _TIME in names and _VERSION not in names:
+        read = [*names, _VERSION]
+    found = table.load_cdf(first, last, start, None, columns=read, predicate=predicate)
+    if _TIME not in found.schema.names:
+        return found
+    schema = _with_times(found.schema)
+    if names is not None:
+        schema = pa.schema([schema.field(name) for name in names])
+    return pa.RecordBatchReader.from_batches(
+        schema, typed_iterator(_with_recorded_times(table, found, schema), doing="reading the changes")
+    )
+
+
+def _with_times(schema: pa.Schema) -> pa.Schema:
+    """The schema of changes with times as in `deltalake`: milliseconds without a time zone."""
+    if _TIME not in schema.names:
+        return schema
+    index = schema.get_field_index(_TIME)
+    return schema.set(index, schema.field(index).with_type(pa.timestamp("ms")))
+
+
+def _with_recorded_times(
+    table: core.DeltaTable, found: pa.RecordBatchReader, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The batches with the times that `commitInfo` records. A commit without a time has that of its file."""
+    recorded: dict[int, int] = {}
+    for batch in found:
+        versions = batch.column(_VERSION)
+        missing = sorted(set(pc.unique(versions).to_pylist()) - recorded.keys())
+        if missing:
+            newest = table.snapshot.refresh()
+            for entry in newest.history(newest.version - missing[0] + 1):
+                info = entry.commit_info
+                recorded[entry.version] = (
+                    entry.timestamp_ms if info.timestamp_ms is None else info.timestamp_ms
+                )
+        times = pa.array([recorded.get(version) for version in versions.to_pylist()], pa.timestamp("ms"))
+        arrays = [times if name == _TIME else batch.column(name) for name in schema.names]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _utc(time: str | datetime | None) -> datetime | None:

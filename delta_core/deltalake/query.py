@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
+import sqlglot
+
+from delta_core.boundary import typed_iterator
 from delta_core.deltalake._arrow import exported
 from delta_core.deltalake.exceptions import compatible_class
+from delta_core.deltalake.schema import arrow_schema
 from delta_core.deltalake.table import DeltaTable
 from delta_core.errors import ConfigurationError, ExpressionError
 from delta_core.table.conversions import imported_library
@@ -27,6 +32,7 @@ class QueryBuilder:
             ConfigurationError: DuckDB is not installed, or a setting is not one of DuckDB's.
         """
         duckdb = imported_library("duckdb")
+        self._tables: dict[str, pa.Schema] = {}
         self._errors: type[Exception] = duckdb.Error
         # Settings of DataFusion have no meaning for DuckDB.
         config = {
@@ -48,6 +54,7 @@ class QueryBuilder:
         """Make the version that a table shows available under a name."""
         opened = delta_table.delta_table if isinstance(delta_table, DeltaTable) else delta_table
         self._connection.register(table_name, opened.to_pyarrow_dataset())
+        self._tables[table_name.casefold()] = arrow_schema(opened.schema())
         return self
 
     def execute(self, sql: str) -> Any:
@@ -57,8 +64,57 @@ class QueryBuilder:
             ExpressionError: the query is not valid, or fails.
         """
         try:
-            return exported(self._connection.execute(sql).to_arrow_reader())
+            reader = self._connection.execute(sql).to_arrow_reader()
         except self._errors as error:
             raise ExpressionError(
                 "The query failed.", cause=str(error), fix="Correct the query; it is SQL of DuckDB."
             ) from error
+        return exported(_described(reader, _columns_of(sql, self._tables)))
+
+
+def _columns_of(sql: str, tables: Mapping[str, pa.Schema]) -> list[pa.Field | None]:
+    """For each column of the result, the column of a table that it repeats, or None.
+
+    Empty, when the query is more than columns of one table: a join or a function could make other values.
+    """
+    try:
+        query = sqlglot.parse_one(sql, read="duckdb")
+    except sqlglot.errors.SqlglotError:
+        return []
+    if not isinstance(query, sqlglot.exp.Select) or query.args.get("joins") or query.args.get("with_"):
+        return []
+    source = query.args.get("from_") or query.args.get("from")
+    table = None if source is None else source.this
+    if not isinstance(table, sqlglot.exp.Table) or table.args.get("joins"):
+        return []
+    schema = tables.get(table.name.casefold())
+    if schema is None or query.args.get("group"):
+        return []
+    fields: list[pa.Field | None] = []
+    for item in query.expressions:
+        if isinstance(item, sqlglot.exp.Star) and not item.args:
+            fields.extend(schema)
+            continue
+        is_column = isinstance(item, sqlglot.exp.Column)
+        fields.append(schema.field(item.name) if is_column and item.name in schema.names else None)
+    return fields
+
+
+def _described(reader: pa.RecordBatchReader, fields: list[pa.Field | None]) -> pa.RecordBatchReader:
+    """The result, whose columns have the metadata of the table's, and are required where those are."""
+    if len(fields) != len(reader.schema):
+        return reader
+    schema = pa.schema(
+        [
+            own
+            if known is None or known.name != own.name
+            else own.with_nullable(known.nullable).with_metadata(_own_metadata(known))
+            for own, known in zip(reader.schema, fields, strict=True)
+        ]
+    )
+    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, typed_iterator(batches, doing="reading the result"))
+
+
+def _own_metadata(field: pa.Field) -> dict[bytes, bytes]:
+    return {key: value for key, value in (field.metadata or {}).items() if not key.startswith(b"PARQUET:")}

@@ -16,6 +16,7 @@ from delta_core.deltalake import _changes
 from delta_core.deltalake._util import with_positional
 from delta_core.deltalake.exceptions import compatible
 from delta_core.deltalake.predicates import coerced
+from delta_core.deltalake.protocols import with_versions_of_new_table
 from delta_core.deltalake.schema import Schema, core_schema, from_arrow_fields, signed_type
 from delta_core.deltalake.table import DeltaTable
 from delta_core.deltalake.transaction import (
@@ -32,10 +33,11 @@ from delta_core.deltalake.writer_properties import (
     parquet_options,
 )
 from delta_core.dml.input_data import Rows, as_rows
-from delta_core.errors import ConfigurationError
+from delta_core.errors import ConfigurationError, TableNotFoundError
 from delta_core.maintenance.convert.convert import convert_to_deltalake as convert
 from delta_core.schema.arrow import from_arrow
-from delta_core.schema.types import StructType
+from delta_core.schema.field_metadata import GENERATION_KEY
+from delta_core.schema.types import DataType, StructType
 
 __all__ = [
     "BloomFilterProperties",
@@ -100,15 +102,23 @@ def write_deltalake(
         )
     target = table_or_uri.delta_table if isinstance(table_or_uri, DeltaTable) else table_or_uri
     rows = signed_rows(data)
+    fields = from_arrow_fields(rows.schema)
+    evolves = schema_mode == "merge" and any(GENERATION_KEY in field.metadata for field in fields)
+    replaces = schema_mode == "overwrite" and mode == "overwrite" and predicate is not None
+    known = _known_schema(target, storage_options) if evolves or replaces else None
+    if known is not None and evolves:
+        _changes.refuse_generated_columns(known, fields)
+    if known is not None and replaces and _types(known) == _types(fields):
+        schema_mode = None  # rows that stay fit the same schema
     dml.write_deltalake(
         target,
         rows,
         mode=mode,
         partition_by=name_list(partition_by, what="partition_by"),
         schema_mode=schema_mode,
-        schema=_defined(rows.schema),
+        schema=_defined(fields),
         predicate=coerced(predicate, from_arrow(rows.schema)),
-        configuration=_changes.properties_of(configuration),
+        configuration=with_versions_of_new_table(_changes.properties_of(configuration), fields),
         commit_properties=core_properties(commit_properties, post_commithook_properties),
         storage_options=None
         if isinstance(target, core.DeltaTable)
@@ -178,7 +188,8 @@ def convert_to_deltalake(
 def signed_rows(data: Any) -> Rows:
     """The caller's rows with signed integers of the same width in place of unsigned ones."""
     is_list = isinstance(data, Sequence) and not isinstance(data, str | bytes) and not _has_arrow(data)
-    rows = as_rows(list(data) if is_list else data)
+    # A sequence may have no length.
+    rows = as_rows([part for part in data] if is_list else data)  # noqa: C416
     schema = pa.schema([field.with_type(signed_type(field.type)) for field in rows.schema])
     if schema.equals(rows.schema):
         return rows
@@ -188,9 +199,26 @@ def signed_rows(data: Any) -> Rows:
     return pa.RecordBatchReader.from_batches(schema, typed_iterator(batches, doing="reading the data"))
 
 
-def _defined(schema: pa.Schema) -> StructType | None:
+def _known_schema(
+    target: str | os.PathLike[str] | core.DeltaTable, storage_options: Mapping[str, str] | None
+) -> StructType | None:
+    """The schema of the table; None when there is no table."""
+    if isinstance(target, core.DeltaTable):
+        return target.schema()
+    try:
+        return core.DeltaTable(
+            target, storage_options=_changes.store_options(target, storage_options)
+        ).schema()
+    except TableNotFoundError:
+        return None
+
+
+def _types(schema: StructType) -> list[tuple[str, DataType]]:
+    return [(field.name.casefold(), field.data_type) for field in schema]
+
+
+def _defined(defined: StructType) -> StructType | None:
     """The schema of a new table when metadata of columns defines more than types, else None."""
-    defined = from_arrow_fields(schema)
     return defined if any(key.startswith("delta.") for field in defined for key in field.metadata) else None
 
 

@@ -1,0 +1,86 @@
+"""The protocol versions that `deltalake` chooses.
+
+`deltalake` raises a table to the lowest version that implies a feature, and lists only the features that a
+table needs. `delta_core` does so when a caller requests the versions; these functions request them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from delta_core.actions import Protocol
+from delta_core.schema.types import StructType
+from delta_core.table_features.enablement import (
+    FEATURE_PREFIX,
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
+    needed_features,
+)
+from delta_core.table_features.feature import FEATURES
+from delta_core.table_features.upgrade import (
+    DEFAULT_WRITER_VERSION,
+    FEATURE_READER_VERSION,
+    FEATURE_WRITER_VERSION,
+)
+
+
+def with_versions_of_new_table(
+    configuration: Mapping[str, str] | None, schema: StructType
+) -> Mapping[str, str] | None:
+    """The properties of a new table, with the versions that its features need."""
+    if configuration is not None and not isinstance(configuration, Mapping):
+        return configuration
+    given: dict[str, Any] = dict(configuration or {})
+    needed = _needed(given, schema)
+    if not needed or _requests_protocol(given):
+        return configuration
+    legacy = _legacy_versions(needed)
+    if legacy is None:
+        readers = any(FEATURES[name].in_reader for name in needed)
+        versions = {MIN_WRITER_VERSION: str(FEATURE_WRITER_VERSION)}
+        if readers:
+            versions[MIN_READER_VERSION] = str(FEATURE_READER_VERSION)
+        return {**given, **versions}
+    return {**given, **legacy}
+
+
+def with_legacy_versions(
+    properties: Mapping[str, str], schema: StructType, protocol: Protocol
+) -> Mapping[str, str]:
+    """The properties to set, with the version that implies their features, where the table lists none."""
+    if not isinstance(properties, Mapping) or protocol.min_writer_version >= FEATURE_WRITER_VERSION:
+        return properties
+    needed = _needed(properties, StructType(()))
+    legacy = _legacy_versions(needed) if needed and not _requests_protocol(properties) else None
+    return properties if legacy is None else {**properties, **legacy}
+
+
+def _needed(properties: Mapping[str, Any], schema: StructType) -> frozenset[str]:
+    strings = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in properties.items()
+        if isinstance(name, str)
+    }
+    return needed_features(schema, strings)
+
+
+def _requests_protocol(properties: Mapping[str, Any]) -> bool:
+    versions = (MIN_READER_VERSION.lower(), MIN_WRITER_VERSION.lower())
+    return any(
+        isinstance(name, str) and (name.lower() in versions or name.lower().startswith(FEATURE_PREFIX))
+        for name in properties
+    )
+
+
+def _legacy_versions(needed: frozenset[str]) -> dict[str, str] | None:
+    """The versions that imply all of the features; None where a feature must be listed."""
+    reader, writer = 1, DEFAULT_WRITER_VERSION
+    for name in needed:
+        feature = FEATURES.get(name)
+        if feature is None or feature.legacy_writer_version is None:
+            return None
+        writer = max(writer, feature.legacy_writer_version)
+        reader = max(reader, feature.legacy_reader_version or 1)
+    versions = {MIN_WRITER_VERSION: str(writer)}
+    return versions if reader == 1 else {**versions, MIN_READER_VERSION: str(reader)}
