@@ -27,22 +27,10 @@ HASHED_ROWS: Final = 2_000_000
 class SourceKeys:
     """The keys of the source: held when they are few, else evaluated again when they are needed."""
 
-    def __init__(
-        self,
-        source: MergeSource,
-        equalities: Sequence[KeyEquality],
-        names: MergeNames,
-        *,
-        hashed_rows: int = HASHED_ROWS,
-    ) -> None:
-        """Evaluate the keys of a small source.
-
-        Args:
-            source, equalities, names: the merge.
-            hashed_rows: up to this number of rows the keys are held.
-        """
+    def __init__(self, source: MergeSource, equalities: Sequence[KeyEquality], names: MergeNames) -> None:
+        """Remember the merge. Evaluates nothing yet."""
         self._source, self._equalities, self._names = source, equalities, names
-        self.are_held = source.num_rows <= hashed_rows
+        self.are_held = source.num_rows <= HASHED_ROWS
         """Whether the keys are in memory."""
 
     @cached_property

@@ -58,7 +58,7 @@ class MergeRequest:
         target_alias, source_alias: the names of the table and of the source in expressions.
         merge_schema: whether the source may add columns to the table.
         refuses_misfits: whether a value that cannot be cast to its column's type is an error, or null.
-        spill_bytes: see `fixed_source`.
+        spill_bytes: see `fixed_source`; 256 MiB when None.
         target_file_size_bytes: the size of new files; the table's size when None.
     """
 
@@ -68,7 +68,7 @@ class MergeRequest:
     source_alias: str = "source"
     merge_schema: bool = False
     refuses_misfits: bool = True
-    spill_bytes: int = SPILL_BYTES
+    spill_bytes: int | None = None
     target_file_size_bytes: int | None = None
 
 
@@ -88,7 +88,8 @@ def merge_rows(
     Cost: the columns of the condition and of the clauses' conditions are read once, in the files that the
     condition and the source's keys do not rule out. Then all columns of the files with changed rows are read
     once more, unless no new value needs them. Memory: the source, up to `spill_bytes` of a stream; 16 bytes
-    for each source row; 18 bytes for each changed row; one row group for each of at most four files.
+    and the key for each row of a source of at most 2,000,000 rows, else 8 bytes; 18 bytes for each changed
+    row; one row group for each of at most four files.
 
     Raises:
         MergeDuplicateMatchError: several source rows match one row, and the clauses do not allow it.
@@ -120,7 +121,8 @@ def merge_rows(
         later_plan = _plan(version, schema, request, attempt_run)
         return _Merge(later, request, later_plan, fixed, started).execute()
 
-    with fixed_source(rows, schema, spill_bytes=request.spill_bytes) as fixed:
+    spill_bytes = SPILL_BYTES if request.spill_bytes is None else request.spill_bytes
+    with fixed_source(rows, schema, spill_bytes=spill_bytes) as fixed:
         return follow_moved_rows(snapshot, run, attempt)
 
 
