@@ -25,6 +25,7 @@ from delta_core.expressions.dnf import from_dnf
 from delta_core.log.listing import list_log
 from delta_core.scan import Scan
 from delta_core.snapshot.commit_time import CommitTimes
+from delta_core.snapshot.history import history
 from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.stats_leaves import stats_leaves
 
@@ -178,7 +179,7 @@ def _with_recorded_times(
         missing = sorted(set(pc.unique(versions).to_pylist()) - recorded.keys())
         if missing:
             newest = table.snapshot.refresh()
-            for entry in newest.history(newest.version - missing[0] + 1):
+            for entry in history(newest, limit=newest.version - missing[0] + 1):
                 info = entry.commit_info
                 recorded[entry.version] = (
                     entry.timestamp_ms if info.timestamp_ms is None else info.timestamp_ms

@@ -21,7 +21,7 @@ _DICTIONARY_BYTES_PER_VALUE: Final = 8.0
 
 
 def parquet_like(snapshot: Snapshot, file: AddFile, *, access: DataAccess) -> ParquetOptions | None:
-    """Options that try a dictionary only for columns for which the old file has a useful one; None for others.
+    """Options that try a dictionary only where the old file has a useful one; None when it says nothing.
 
     Reads the footer of a large file: two or three small reads. An unreadable one is left to the reader of its
     rows.
