@@ -50,7 +50,8 @@ def main() -> int:
             theirs = run_tests(options, Path(scratch), adapter=False)
             theirs = {test: message for test, message in theirs.items() if not message}
         ours = run_tests(options, Path(scratch), adapter=True)
-    counted = sorted(test for test in theirs if test in ours or options.tests == ["tests"])
+    ours = with_ids_of(theirs, ours)
+    counted = sorted(theirs)
     left = {test: ours.get(test, "did not run") for test in counted if ours.get(test, "did not run")}
     reasons = json.loads(REASONS.read_text()) if REASONS.exists() else {}
     unexplained = [test for test in left if reason_of(test, reasons) is None]
@@ -95,6 +96,21 @@ def run_tests(options: argparse.Namespace, scratch: Path, *, adapter: bool) -> d
         if case.find("skipped") is None:
             outcomes[name] = " ".join(faults[0].get("message", "failed").split())[:400] if faults else ""
     return outcomes
+
+
+def with_ids_of(theirs: dict[str, str], ours: dict[str, str]) -> dict[str, str]:
+    """Our outcomes by the ids of the package's run: objects as parameters may have other names there."""
+    named = dict(ours)
+    groups: dict[str, tuple[list[str], list[str]]] = {}
+    for side, outcomes in enumerate((theirs, ours)):
+        for test in outcomes:
+            groups.setdefault(test.partition("[")[0], ([], []))[side].append(test)
+    for expected, found in groups.values():
+        missing = [test for test in expected if test not in ours]
+        extra = [test for test in found if test not in theirs]
+        if len(missing) == len(extra):
+            named |= {test: ours[other] for test, other in zip(missing, extra, strict=True)}
+    return named
 
 
 def by_file(counted: list[str], left: dict[str, str]) -> dict[str, list[int]]:

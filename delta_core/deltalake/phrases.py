@@ -15,6 +15,8 @@ from delta_core.errors import DeltaError
 
 _PARTITIONING = re.compile(r"The table is partitioned by (.+), not by (.+)\.")
 _VIOLATED = re.compile(r" is violated by (\d+) of ")
+_NULLS = re.compile(r"NOT NULL is violated: column .+? is null in (\d+) of ")
+_NO_CAST = re.compile(r"cannot be cast to (\w+)\..*Failed to parse string: '(.*?)' as a scalar", re.DOTALL)
 _OTHER_TYPE = re.compile(r"column (\S+) has type (\S+), the table expects (\S+?)[.;]")
 _EXTRA_COLUMN = re.compile(r"does not fit the table's schema: column .+ is not in the table")
 _NO_COLUMN = re.compile(r"Column (\S+) does not exist\.")
@@ -62,6 +64,16 @@ _PHRASES: tuple[tuple[type[DeltaError], re.Pattern[str], Callable[[re.Match[str]
         _VIOLATED,
         lambda found: f"Invalid data found: {found[1]} rows failed validation check.",
     ),
+    (
+        errors.ConstraintViolationError,
+        _NULLS,
+        lambda found: f"Invalid data found: {found[1]} rows failed validation check.",
+    ),
+    (
+        errors.ExpressionError,
+        _NO_CAST,
+        lambda found: f"Cannot cast string '{found[2]}' to value of {found[1].title()} type.",
+    ),
     (errors.SchemaError, _EXTRA_COLUMN, lambda _: "Cannot cast schema, number of fields does not match."),
     (
         errors.SchemaError,
@@ -84,7 +96,7 @@ _PHRASES: tuple[tuple[type[DeltaError], re.Pattern[str], Callable[[re.Match[str]
 def with_phrase(error: DeltaError) -> DeltaError:
     """The error, whose problem begins with the words of `deltalake` where it has some for the problem."""
     for kind, pattern, phrase in _PHRASES:
-        found = pattern.search(error.problem) if isinstance(error, kind) else None
+        found = pattern.search(f"{error.problem} {error.cause}") if isinstance(error, kind) else None
         if found is None:
             continue
         words = phrase(found)

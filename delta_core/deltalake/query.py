@@ -92,7 +92,7 @@ def _columns_of(sql: str, tables: Mapping[str, pa.Schema]) -> list[pa.Field | No
         return []
     fields: list[pa.Field | None] = []
     for item in query.expressions:
-        if isinstance(item, sqlglot.exp.Star) and not item.args:
+        if isinstance(item, sqlglot.exp.Star) and not any(item.args.values()):
             fields.extend(schema)
             continue
         is_column = isinstance(item, sqlglot.exp.Column)

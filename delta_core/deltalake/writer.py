@@ -37,7 +37,7 @@ from delta_core.errors import ConfigurationError, TableNotFoundError
 from delta_core.maintenance.convert.convert import convert_to_deltalake as convert
 from delta_core.schema.arrow import from_arrow
 from delta_core.schema.field_metadata import GENERATION_KEY
-from delta_core.schema.types import DataType, StructType
+from delta_core.schema.types import DataType, StructField, StructType
 
 __all__ = [
     "BloomFilterProperties",
@@ -105,11 +105,18 @@ def write_deltalake(
     fields = from_arrow_fields(rows.schema)
     evolves = schema_mode == "merge" and any(GENERATION_KEY in field.metadata for field in fields)
     replaces = schema_mode == "overwrite" and mode == "overwrite" and predicate is not None
-    known = _known_schema(target, storage_options) if evolves or replaces else None
-    if known is not None and evolves:
-        _changes.refuse_generated_columns(known, fields)
-    if known is not None and replaces and _types(known) == _types(fields):
-        schema_mode = None  # rows that stay fit the same schema
+    properties = _changes.properties_of(configuration)
+    with_versions = with_versions_of_new_table(properties, fields)
+    if evolves or replaces or with_versions is not properties:
+        target = _opened(target, storage_options)
+    if isinstance(target, core.DeltaTable):
+        known = target.schema()
+        if evolves:
+            _changes.refuse_generated_columns(known, fields)
+        if replaces and _types(known) == _types(fields):
+            schema_mode = None  # rows that stay fit the same schema
+    else:
+        properties = with_versions
     dml.write_deltalake(
         target,
         rows,
@@ -118,7 +125,7 @@ def write_deltalake(
         schema_mode=schema_mode,
         schema=_defined(fields),
         predicate=coerced(predicate, from_arrow(rows.schema)),
-        configuration=with_versions_of_new_table(_changes.properties_of(configuration), fields),
+        configuration=properties,
         commit_properties=core_properties(commit_properties, post_commithook_properties),
         storage_options=None
         if isinstance(target, core.DeltaTable)
@@ -199,18 +206,16 @@ def signed_rows(data: Any) -> Rows:
     return pa.RecordBatchReader.from_batches(schema, typed_iterator(batches, doing="reading the data"))
 
 
-def _known_schema(
+def _opened(
     target: str | os.PathLike[str] | core.DeltaTable, storage_options: Mapping[str, str] | None
-) -> StructType | None:
-    """The schema of the table; None when there is no table."""
+) -> str | os.PathLike[str] | core.DeltaTable:
+    """The open table, or the location where there is none yet."""
     if isinstance(target, core.DeltaTable):
-        return target.schema()
+        return target
     try:
-        return core.DeltaTable(
-            target, storage_options=_changes.store_options(target, storage_options)
-        ).schema()
+        return core.DeltaTable(target, storage_options=_changes.store_options(target, storage_options))
     except TableNotFoundError:
-        return None
+        return target
 
 
 def _types(schema: StructType) -> list[tuple[str, DataType]]:
@@ -218,8 +223,13 @@ def _types(schema: StructType) -> list[tuple[str, DataType]]:
 
 
 def _defined(defined: StructType) -> StructType | None:
-    """The schema of a new table when metadata of columns defines more than types, else None."""
-    return defined if any(key.startswith("delta.") for field in defined for key in field.metadata) else None
+    """The schema of a new table when the columns define more than types, else None."""
+    is_more = any(not field.nullable or _is_defined(field) for field in defined)
+    return defined if is_more else None
+
+
+def _is_defined(field: StructField) -> bool:
+    return any(key.startswith("delta.") for key in field.metadata)
 
 
 def _has_arrow(data: object) -> bool:

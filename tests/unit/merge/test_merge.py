@@ -233,7 +233,7 @@ def test_a_large_source_is_matched_by_the_hashes_of_its_keys(
     reader = pa.RecordBatchReader.from_batches(data.schema, data.to_batches(max_chunksize=7))
     result = upsert(table, reader).execute()
     assert (result["num_target_rows_updated"], result["num_target_rows_inserted"]) == (10, 20)
-    assert [row[1] for row in rows_of(table)] == [f"{'new' if n > 9 else 'old'}{n}" for n in range(40)]
+    assert dict(rows_of(table)) == {n: f"{'new' if n > 9 else 'old'}{n}" for n in range(40)}
 
 
 def test_sources_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
