@@ -72,7 +72,10 @@ def _convert_arro3_schema_to_delta(given, existing_schema=None):
         data_type = field.type
         if known is not None and pa.types.is_null(data_type) and field.name in known.names:
             data_type = known.field(field.name).type
-        fields.append(field.with_type(_mapped(data_type, _stored_leaf)))
+        stored = _mapped(data_type, _stored_leaf)
+        if pa.types.is_fixed_size_list(data_type):
+            stored = pa.list_(data_type.value_field.with_type(stored.value_type), data_type.list_size)
+        fields.append(field.with_type(stored))
     return arro3.Schema.from_arrow(pa.schema(fields))
 
 

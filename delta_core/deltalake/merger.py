@@ -79,6 +79,7 @@ class TableMerger:
             target_alias=arguments.target_alias,
             merge_schema=arguments.merge_schema,
             refuses_misfits=arguments.refuses_misfits,
+            ignores_idle_matches=True,
             execute=execute,
         )
         self._closed: set[str] = set()

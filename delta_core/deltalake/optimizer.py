@@ -167,7 +167,7 @@ def _is_in(values: Mapping[str, str | None], partition: tuple[tuple[str, str | N
     return tuple(sorted(values.items())) == partition
 
 
-_EITHER: Mapping[str, Callable[[Any, Any], Any]] = {"min": min, "max": max}
+_EITHER: Mapping[str, Callable[[list[Any]], Any]] = {"min": min, "max": max}
 
 
 def _united(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,12 +26,12 @@ from delta_core.table_features.upgrade import (
 
 
 def with_versions_of_new_table(
-    configuration: Mapping[str, str] | None, schema: StructType
-) -> Mapping[str, str] | None:
+    configuration: dict[str, str] | None, schema: StructType
+) -> dict[str, str] | None:
     """The properties of a new table, with the versions that its features need."""
-    if configuration is not None and not isinstance(configuration, Mapping):
+    given: Any = {} if configuration is None else configuration
+    if not isinstance(given, Mapping):
         return configuration
-    given: dict[str, Any] = dict(configuration or {})
     needed = _needed(given, schema)
     if not needed or _requests_protocol(given):
         return configuration

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_core import dml
 from delta_core import table as core
@@ -241,7 +242,24 @@ def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         return rows.cast(schema)
     except pa.ArrowInvalid as error:
         raise ConfigurationError(
-            "An unsigned integer does not fit the signed type of its width.",
+            f"{_cast_words(rows, schema)}An unsigned integer does not fit the signed type of its width.",
             cause=str(error),
             fix="Cast the column to a wider type.",
         ) from error
+
+
+def _cast_words(rows: pa.Table, schema: pa.Schema) -> str:
+    """The words of `deltalake` for the first value that does not fit; empty for a value inside of another."""
+    for field, given in zip(schema, rows.schema, strict=True):
+        if not pa.types.is_unsigned_integer(given.type):
+            continue
+        most = 2 ** (given.type.bit_width - 1) - 1
+        misfits = pc.greater(rows.column(field.name), pa.scalar(most, given.type))
+        values = rows.column(field.name).filter(misfits)
+        if len(values):
+            ours, theirs = (f"{kind}Int{given.type.bit_width}" for kind in ("", "U"))
+            return (
+                "Cast error: Failed to convert into Arrow schema: Cast error: Failed to cast "
+                f"{field.name} from {ours} to {theirs}: Can't cast value {values[0]} to type {ours}. "
+            )
+    return ""

@@ -102,7 +102,8 @@ class HashIndex:
     def _has_at(self, places: Numbers, wanted: Hashes) -> npt.NDArray[np.bool_]:
         last = len(self._numbers) - 1
         found = self._numbers[np.minimum(places, last)] & ~self._low
-        return (places <= last) & (found == wanted)
+        has: npt.NDArray[np.bool_] = (places <= last) & (found == wanted)
+        return has
 
     def _are_equal(self, values: Sequence[Array], target: Numbers, source: Numbers) -> npt.NDArray[np.bool_]:
         equal = np.ones(len(target), np.bool_)

@@ -137,6 +137,7 @@ class Matcher:
         predicate: Expression,
         access: DataAccess,
         threads: int,
+        ignores_idle_matches: bool = False,
     ) -> None:
         """Prepare the index of the source.
 
@@ -147,7 +148,9 @@ class Matcher:
             predicate: is true for every row that may match or change.
             access: the locations where files are allowed.
             threads: the number of threads that call `changes`.
+            ignores_idle_matches: see `MergeRequest`.
         """
+        self._ignores_idle_matches = ignores_idle_matches
         self._snapshot, self._source, self._names, self._access = snapshot, source, names, access
         self._condition, self._clauses = condition, clauses
         self._matched = Choice(clauses.matched, names)
@@ -281,10 +284,17 @@ class Matcher:
                 is_matched[target_rows] = True
                 action[target_rows] = 0
                 continue
-            self._refuse_duplicates(target_rows, source_rows, is_matched, source)
-            is_matched[target_rows] = True
+            chosen = self._matched.of(data)
+            if self._ignores_idle_matches:
+                is_matched[target_rows] = True
+                acts = chosen >= 0
+                target_rows, source_rows, chosen = target_rows[acts], source_rows[acts], chosen[acts]
+                self._refuse_duplicates(target_rows, source_rows, action >= 0, source)
+            else:
+                self._refuse_duplicates(target_rows, source_rows, is_matched, source)
+                is_matched[target_rows] = True
             source[target_rows] = source_rows
-            action[target_rows] = self._matched.of(data)
+            action[target_rows] = chosen
         if self._by_source.conditions:
             rest = np.flatnonzero(~is_matched)
             if len(rest):

@@ -58,6 +58,8 @@ class MergeRequest:
         target_alias, source_alias: the names of the table and of the source in expressions.
         merge_schema: whether the source may add columns to the table.
         refuses_misfits: whether a value that cannot be cast to its column's type is an error, or null.
+        ignores_idle_matches: whether source rows for which no clause is true may match a row that another
+            source row changes, as in `deltalake`. Otherwise such a merge is refused, as on Spark.
         spill_bytes: see `fixed_source`; 256 MiB when None.
         target_file_size_bytes: the size of new files; the table's size when None.
     """
@@ -68,6 +70,7 @@ class MergeRequest:
     source_alias: str = "source"
     merge_schema: bool = False
     refuses_misfits: bool = True
+    ignores_idle_matches: bool = False
     spill_bytes: int | None = None
     target_file_size_bytes: int | None = None
 
@@ -315,6 +318,7 @@ class _Merge:
             predicate=predicate,
             access=self._statement.run.access,
             threads=threads,
+            ignores_idle_matches=self._request.ignores_idle_matches,
         )
 
     def _changer(self, pipeline: RowPipeline) -> RowChanger:

@@ -37,7 +37,8 @@ from delta_core.expressions.columns import (
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.skipping import MAX_LISTED_VALUES
 from delta_core.expressions.typing import resolve_predicate, type_of
-from delta_core.merge.condition import KeyValues, limits_files
+from delta_core.merge.condition import KeyValues as KeyValues
+from delta_core.merge.condition import limits_files
 from delta_core.schema.types import DataType, StructField, StructType
 from spark_jobs.dml.clauses import MergeClause, sql_text
 from spark_jobs.expressions.sql_semantics import SqlSemantics
