@@ -6,16 +6,19 @@ table needs. `delta_core` does so when a caller requests the versions; these fun
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from delta_core.actions import Protocol
-from delta_core.schema.types import StructType
+from delta_core.schema.column_mapping import MODE_KEY
+from delta_core.schema.evolution import ILLEGAL_CHARACTERS
+from delta_core.schema.types import DataType, StructType
 from delta_core.table_features.enablement import (
     FEATURE_PREFIX,
     MIN_READER_VERSION,
     MIN_WRITER_VERSION,
     needed_features,
+    types_within,
 )
 from delta_core.table_features.feature import FEATURES
 from delta_core.table_features.upgrade import (
@@ -28,21 +31,20 @@ from delta_core.table_features.upgrade import (
 def with_versions_of_new_table(
     configuration: dict[str, str] | None, schema: StructType
 ) -> dict[str, str] | None:
-    """The properties of a new table, with the versions that its features need."""
+    """The properties of a new table, with the versions that its features need.
+
+    Names such as `sold items` need a column mapping: delta-spark cannot write such a table without one.
+    """
     given: Any = {} if configuration is None else configuration
     if not isinstance(given, Mapping):
         return configuration
-    needed = _needed(given, schema)
-    if not needed or _requests_protocol(given):
-        return configuration
-    legacy = _legacy_versions(needed)
-    if legacy is None:
-        readers = any(FEATURES[name].in_reader for name in needed)
-        versions = {MIN_WRITER_VERSION: str(FEATURE_WRITER_VERSION)}
-        if readers:
-            versions[MIN_READER_VERSION] = str(FEATURE_READER_VERSION)
-        return {**given, **versions}
-    return {**given, **legacy}
+    added: dict[str, str] = {}
+    if MODE_KEY not in given and any(ILLEGAL_CHARACTERS & set(name) for name in _names(schema)):
+        added[MODE_KEY] = "name"
+    needed = _needed({**given, **added}, schema)
+    if needed and not _requests_protocol(given):
+        added |= _legacy_versions(needed) or _listing_versions(needed)
+    return {**given, **added} if added else configuration
 
 
 def with_legacy_versions(
@@ -54,6 +56,13 @@ def with_legacy_versions(
     needed = _needed(properties, StructType(()))
     legacy = _legacy_versions(needed) if needed and not _requests_protocol(properties) else None
     return properties if legacy is None else {**properties, **legacy}
+
+
+def _names(data_type: DataType) -> Iterator[str]:
+    """The names of all columns and fields."""
+    for part in types_within(data_type):
+        if isinstance(part, StructType):
+            yield from part.names
 
 
 def _needed(properties: Mapping[str, Any], schema: StructType) -> frozenset[str]:
@@ -71,6 +80,14 @@ def _requests_protocol(properties: Mapping[str, Any]) -> bool:
         isinstance(name, str) and (name.lower() in versions or name.lower().startswith(FEATURE_PREFIX))
         for name in properties
     )
+
+
+def _listing_versions(needed: frozenset[str]) -> dict[str, str]:
+    """The versions that list features, and so need no others."""
+    versions = {MIN_WRITER_VERSION: str(FEATURE_WRITER_VERSION)}
+    if any(name in FEATURES and FEATURES[name].in_reader for name in needed):
+        versions[MIN_READER_VERSION] = str(FEATURE_READER_VERSION)
+    return versions
 
 
 def _legacy_versions(needed: frozenset[str]) -> dict[str, str] | None:
