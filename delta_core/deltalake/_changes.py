@@ -68,7 +68,7 @@ def create_table(
     partition_by: Sequence[str],
     name: str | None,
     description: str | None,
-    configuration: Mapping[str, str] | None,
+    configuration: dict[str, str] | None,
     commit: CommitProperties,
     storage_options: Mapping[str, str] | None,
 ) -> core.DeltaTable:

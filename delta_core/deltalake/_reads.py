@@ -55,6 +55,12 @@ def version_at(table: core.DeltaTable, time: datetime) -> int:
     return times.files[max(0, position - 1)].version
 
 
+def file_uris(table: core.DeltaTable, predicate: Expression | str | None) -> list[str]:
+    """The URIs of the files, whatever features the table has."""
+    paths = Scan(table.snapshot, predicate=predicate).files(["path"]).column("path").to_pylist()
+    return [path if "://" in path else f"{table.table_uri}/{path}" for path in paths]
+
+
 def add_actions(table: core.DeltaTable, flatten: bool) -> pa.Table:
     """The live files; times are whole milliseconds."""
     rows = _configured(table, table.get_add_actions(flatten), flatten)

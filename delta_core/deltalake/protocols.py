@@ -6,11 +6,12 @@ table needs. `delta_core` does so when a caller requests the versions; these fun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from delta_core.actions import Protocol
 from delta_core.schema.column_mapping import MODE_KEY
+from delta_core.schema.column_names import STATS_COLUMNS_KEY, parse_names, render_names
 from delta_core.schema.evolution import ILLEGAL_CHARACTERS
 from delta_core.schema.types import DataType, StructType
 from delta_core.table_features.enablement import (
@@ -45,6 +46,21 @@ def with_versions_of_new_table(
     if needed and not _requests_protocol(given):
         added |= _legacy_versions(needed) or _listing_versions(needed)
     return {**given, **added} if added else configuration
+
+
+def without_partition_columns(
+    configuration: dict[str, str] | None, columns: Sequence[str]
+) -> dict[str, str] | None:
+    """The properties without partition columns in the list of columns with statistics."""
+    listed = configuration.get(STATS_COLUMNS_KEY) if isinstance(configuration, dict) else None
+    paths = parse_names(listed) if isinstance(listed, str) else None
+    if configuration is None or not paths:
+        return configuration
+    partitions = {name.casefold() for name in columns}
+    kept = [path for path in paths if len(path) > 1 or path[0].casefold() not in partitions]
+    if len(kept) == len(paths):
+        return configuration
+    return {**configuration, STATS_COLUMNS_KEY: render_names(kept)}
 
 
 def with_legacy_versions(

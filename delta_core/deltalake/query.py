@@ -8,9 +8,11 @@ from typing import Any
 import pyarrow as pa
 import sqlglot
 
+from delta_core.arguments import require_string
 from delta_core.boundary import typed_iterator
 from delta_core.deltalake._arrow import exported
 from delta_core.deltalake.exceptions import compatible_class
+from delta_core.deltalake.predicates import duckdb_sql
 from delta_core.deltalake.schema import arrow_schema
 from delta_core.deltalake.table import DeltaTable
 from delta_core.errors import ConfigurationError, ExpressionError
@@ -63,6 +65,7 @@ class QueryBuilder:
         Raises:
             ExpressionError: the query is not valid, or fails.
         """
+        sql = duckdb_sql(require_string(sql, what="query"))
         try:
             reader = self._connection.execute(sql).to_arrow_reader()
         except self._errors as error:
@@ -117,4 +120,9 @@ def _described(reader: pa.RecordBatchReader, fields: list[pa.Field | None]) -> p
 
 
 def _own_metadata(field: pa.Field) -> dict[bytes, bytes]:
-    return {key: value for key, value in (field.metadata or {}).items() if not key.startswith(b"PARQUET:")}
+    """The metadata of the column, without what only says where it is in files."""
+    return {
+        key: value
+        for key, value in (field.metadata or {}).items()
+        if not key.startswith((b"PARQUET:", b"delta.columnMapping."))
+    }

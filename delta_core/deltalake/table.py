@@ -214,9 +214,13 @@ class DeltaTable:
     def file_uris(
         self, partition_filters: Filter | None = None, *, file_pruning_predicate: Filter | None = None
     ) -> list[str]:
-        """The files, or those that may have rows that match: paths of this machine, or URIs."""
+        """The files, or those that may have rows that match: paths of this machine, or URIs.
+
+        Files with deletion vectors have deleted rows, too: see `deletion_vectors`. With column mapping, the
+        columns have other names in the files.
+        """
         chosen = _one_filter("partition_filters", partition_filters, file_pruning_predicate)
-        uris = self.delta_table.file_uris(predicate_of(chosen))
+        uris = _reads.file_uris(self.delta_table, predicate_of(chosen))
         return [_local_path(uri) for uri in uris]
 
     def get_add_actions(self, flatten: bool = False) -> Any:

@@ -17,7 +17,7 @@ from delta_core.deltalake import _changes
 from delta_core.deltalake._util import with_positional
 from delta_core.deltalake.exceptions import compatible
 from delta_core.deltalake.predicates import coerced
-from delta_core.deltalake.protocols import with_versions_of_new_table
+from delta_core.deltalake.protocols import with_versions_of_new_table, without_partition_columns
 from delta_core.deltalake.schema import Schema, core_schema, from_arrow_fields, signed_type
 from delta_core.deltalake.table import DeltaTable
 from delta_core.deltalake.transaction import (
@@ -106,7 +106,8 @@ def write_deltalake(
     fields = from_arrow_fields(rows.schema)
     evolves = schema_mode == "merge" and any(GENERATION_KEY in field.metadata for field in fields)
     replaces = schema_mode == "overwrite" and mode == "overwrite" and predicate is not None
-    properties = _changes.properties_of(configuration)
+    columns = name_list(partition_by, what="partition_by")
+    properties = without_partition_columns(_changes.properties_of(configuration), columns or ())
     with_versions = with_versions_of_new_table(properties, fields)
     if evolves or replaces or with_versions is not properties:
         target = _opened(target, storage_options)
@@ -122,7 +123,7 @@ def write_deltalake(
         target,
         rows,
         mode=mode,
-        partition_by=name_list(partition_by, what="partition_by"),
+        partition_by=columns,
         schema_mode=schema_mode,
         schema=_defined(fields),
         predicate=coerced(predicate, from_arrow(rows.schema)),
