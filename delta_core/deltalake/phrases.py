@@ -52,7 +52,8 @@ def _listed(names: list[str]) -> str:
     return "[" + ", ".join(f'"{name}"' for name in names) + "]"
 
 
-def _arrow_name(data_type: str) -> str:
+def arrow_name(data_type: str) -> str:
+    """The name that `deltalake` has for a type."""
     if decimal := re.fullmatch(r"decimal\((\d+),\s*(\d+)\)", data_type):
         return f"Decimal128({decimal[1]}, {decimal[2]})"
     return _ARROW_NAMES.get(data_type, data_type)
@@ -78,9 +79,7 @@ _PHRASES: tuple[tuple[type[DeltaError], re.Pattern[str], Callable[[re.Match[str]
     (
         errors.SchemaError,
         _OTHER_TYPE,
-        lambda found: (
-            f"Cannot cast field {found[1]} from {_arrow_name(found[2])} to {_arrow_name(found[3])}."
-        ),
+        lambda found: f"Cannot cast field {found[1]} from {arrow_name(found[2])} to {arrow_name(found[3])}.",
     ),
     (DeltaError, _PARTITIONING, _partitioning),
     (errors.ExpressionError, _NO_COLUMN, lambda found: f"No field named {found[1]}."),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-import sqlglot
 
 from delta_core.arguments import require_string
 from delta_core.boundary import typed_iterator
@@ -17,6 +17,14 @@ from delta_core.deltalake.schema import arrow_schema
 from delta_core.deltalake.table import DeltaTable
 from delta_core.errors import ConfigurationError, ExpressionError
 from delta_core.table.conversions import imported_library
+
+_NAME = r'(?:[A-Za-z_]\w*|"[^"]+")'
+_PLAIN_QUERY = re.compile(
+    rf"\s*select\s+(?P<columns>\*|{_NAME}(?:\s*,\s*{_NAME})*)\s+from\s+(?P<table>{_NAME})"
+    r"(?P<rest>(?:\s+(?:where|order|limit)\b.*)?)\s*;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_COMBINES = re.compile(r"\b(?:join|union|intersect|except|group|having|select)\b", re.IGNORECASE)
 
 
 @compatible_class
@@ -80,27 +88,16 @@ def _columns_of(sql: str, tables: Mapping[str, pa.Schema]) -> list[pa.Field | No
 
     Empty, when the query is more than columns of one table: a join or a function could make other values.
     """
-    try:
-        query = sqlglot.parse_one(sql, read="duckdb")
-    except sqlglot.errors.SqlglotError:
+    found = _PLAIN_QUERY.fullmatch(sql)
+    if found is None or _COMBINES.search(found["rest"]):
         return []
-    if not isinstance(query, sqlglot.exp.Select) or query.args.get("joins") or query.args.get("with_"):
+    schema = tables.get(found["table"].strip('"').casefold())
+    if schema is None:
         return []
-    source = query.args.get("from_") or query.args.get("from")
-    table = None if source is None else source.this
-    if not isinstance(table, sqlglot.exp.Table) or table.args.get("joins"):
-        return []
-    schema = tables.get(table.name.casefold())
-    if schema is None or query.args.get("group"):
-        return []
-    fields: list[pa.Field | None] = []
-    for item in query.expressions:
-        if isinstance(item, sqlglot.exp.Star) and not any(item.args.values()):
-            fields.extend(schema)
-            continue
-        is_column = isinstance(item, sqlglot.exp.Column)
-        fields.append(schema.field(item.name) if is_column and item.name in schema.names else None)
-    return fields
+    if found["columns"] == "*":
+        return list(schema)
+    names = [name.strip().strip('"') for name in found["columns"].split(",")]
+    return [schema.field(name) if name in schema.names else None for name in names]
 
 
 def _described(reader: pa.RecordBatchReader, fields: list[pa.Field | None]) -> pa.RecordBatchReader:
@@ -120,7 +117,7 @@ def _described(reader: pa.RecordBatchReader, fields: list[pa.Field | None]) -> p
 
 
 def _own_metadata(field: pa.Field) -> dict[bytes, bytes]:
-    """The metadata of the column, without what only says where it is in files."""
+    """The metadata of the column, without its name and id in the files."""
     return {
         key: value
         for key, value in (field.metadata or {}).items()

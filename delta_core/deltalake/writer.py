@@ -14,6 +14,7 @@ from delta_core import table as core
 from delta_core.arguments import name_list
 from delta_core.boundary import typed_iterator
 from delta_core.deltalake import _changes
+from delta_core.deltalake._casts import cast_to_table
 from delta_core.deltalake._util import with_positional
 from delta_core.deltalake.exceptions import compatible
 from delta_core.deltalake.predicates import coerced
@@ -109,10 +110,12 @@ def write_deltalake(
     columns = name_list(partition_by, what="partition_by")
     properties = without_partition_columns(_changes.properties_of(configuration), columns or ())
     with_versions = with_versions_of_new_table(properties, fields)
-    if evolves or replaces or with_versions is not properties:
+    if schema_mode == "merge" or replaces or with_versions is not properties:
         target = _opened(target, storage_options)
     if isinstance(target, core.DeltaTable):
         known = target.schema()
+        if schema_mode == "merge":
+            rows = cast_to_table(rows, known)
         if evolves:
             _changes.refuse_generated_columns(known, fields)
         if replaces and _types(known) == _types(fields):
@@ -211,7 +214,7 @@ def signed_rows(data: Any) -> Rows:
 def _opened(
     target: str | os.PathLike[str] | core.DeltaTable, storage_options: Mapping[str, str] | None
 ) -> str | os.PathLike[str] | core.DeltaTable:
-    """The open table, or the location where there is none yet."""
+    """The open table, or the location if the table does not exist."""
     if isinstance(target, core.DeltaTable):
         return target
     try:

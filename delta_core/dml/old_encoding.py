@@ -15,13 +15,13 @@ from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.parquet_format import ParquetOptions
 
 LARGE_BYTES: Final = 16 << 20
-"""Only the encoding of a file of this size says something about other files."""
+"""Only the encoding of a file of this size is useful for other files."""
 
 _DICTIONARY_BYTES_PER_VALUE: Final = 8.0
 
 
 def parquet_like(snapshot: Snapshot, file: AddFile, *, access: DataAccess) -> ParquetOptions | None:
-    """Options that try a dictionary only where the old file has a useful one; None when it says nothing.
+    """Options that try a dictionary only where the old file has a useful one; None when it gives no reason.
 
     Reads the footer of a large file: two or three small reads. An unreadable one is left to the reader of its
     rows.
