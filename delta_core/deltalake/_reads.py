@@ -31,6 +31,7 @@ from delta_core.table_features.stats_leaves import stats_leaves
 
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.IGNORECASE)
 _VERSION, _TIME = "_commit_version", "_commit_timestamp"
+_CHANGE_TYPES = {"_change_type": pa.string_view(), _VERSION: pa.uint64(), _TIME: pa.timestamp("ms")}
 _STATISTICS = frozenset({"null_count", "min", "max"})
 _SELECTION = pa.schema(
     [pa.field("filepath", pa.string(), nullable=False), pa.field("selection_vector", pa.list_(pa.bool_()))]
@@ -157,9 +158,11 @@ def changes(
     if names is not None and _TIME in names and _VERSION not in names:
         read = [*names, _VERSION]
     found = table.load_cdf(first, last, start, None, columns=read, predicate=predicate)
-    if _TIME not in found.schema.names:
-        return found
     schema = _with_times(found.schema)
+    if _TIME not in schema.names:
+        return pa.RecordBatchReader.from_batches(
+            schema, typed_iterator((batch.cast(schema) for batch in found), doing="reading the changes")
+        )
     if names is not None:
         schema = pa.schema([schema.field(name) for name in names])
     return pa.RecordBatchReader.from_batches(
@@ -168,11 +171,8 @@ def changes(
 
 
 def _with_times(schema: pa.Schema) -> pa.Schema:
-    """The schema of changes with times as in `deltalake`: milliseconds without a time zone."""
-    if _TIME not in schema.names:
-        return schema
-    index = schema.get_field_index(_TIME)
-    return schema.set(index, schema.field(index).with_type(pa.timestamp("ms")))
+    """The schema of changes with the types of `deltalake`, such as times without a time zone."""
+    return pa.schema([field.with_type(_CHANGE_TYPES.get(field.name, field.type)) for field in schema])
 
 
 def _with_recorded_times(
@@ -191,7 +191,7 @@ def _with_recorded_times(
                     entry.timestamp_ms if info.timestamp_ms is None else info.timestamp_ms
                 )
         times = pa.array([recorded.get(version) for version in versions.to_pylist()], pa.timestamp("ms"))
-        arrays = [times if name == _TIME else batch.column(name) for name in schema.names]
+        arrays = [times if item.name == _TIME else batch.column(item.name).cast(item.type) for item in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
