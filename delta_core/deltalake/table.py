@@ -21,7 +21,7 @@ from delta_core.deltalake.alterer import TableAlterer
 from delta_core.deltalake.exceptions import ArgumentTypeError, compatible_class
 from delta_core.deltalake.merger import MergeArguments, TableMerger
 from delta_core.deltalake.optimizer import TableOptimizer
-from delta_core.deltalake.predicates import Filter, predicate_of, spark_sql
+from delta_core.deltalake.predicates import Filter, predicate_of, require_valid_filters, spark_sql
 from delta_core.deltalake.results import Metadata, ProtocolVersions, history_entry
 from delta_core.deltalake.schema import Schema, core_schema, of_struct
 from delta_core.deltalake.transaction import CommitArgument, HookArgument, core_properties
@@ -220,6 +220,7 @@ class DeltaTable:
         columns have other names in the files.
         """
         chosen = _one_filter("partition_filters", partition_filters, file_pruning_predicate)
+        require_valid_filters(chosen, self.delta_table.schema())
         uris = _reads.file_uris(self.delta_table, predicate_of(chosen))
         return [_local_path(uri) for uri in uris]
 
