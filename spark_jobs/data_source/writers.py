@@ -192,10 +192,8 @@ class WriteJob:
             discard_prefix(store, self.prefix, tasks_may_run=True)
 
     def _predicate(self) -> Expression | None:
-        text = self.options.replace_where
-        return (
-            None if text is None else resolve(parse_predicate(text, self.change.schema), self.change.schema)
-        )
+        condition, schema = self.options.replace_where, self.change.schema
+        return None if condition is None else resolve(parse_predicate(condition, schema), schema)
 
     def _base(self, store: LogStore, *, rebase: bool) -> Snapshot | None:
         if rebase:

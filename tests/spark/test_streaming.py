@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,37 +132,6 @@ def test_wrong_arguments_of_a_sink(spark: SparkSession, tmp_path: Path) -> None:
         spark_jobs.stream_to(rows, str(tmp_path), checkpoint=tmp_path, mode="update")
     with pytest.raises(ConfigurationError, match="not a streaming"):
         spark_jobs.stream_to(spark.range(1), str(tmp_path), checkpoint=tmp_path)
-
-
-def test_streams_into_one_table_beside_a_compaction(spark: SparkSession, tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    write_deltalake(str(target), pa.table({"value": pa.array([], pa.int64())}), mode="append")
-    queries = []
-    for name in ("one", "two"):
-        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-        arguments = {"checkpoint": tmp_path / name, "trigger": {"processingTime": "100 milliseconds"}}
-        queries.append(spark_jobs.stream_to(rows.select("value"), str(target), **arguments))
-    try:
-        compactions = 0
-        while DeltaTable(str(target)).count() < 80:
-            DeltaTable(str(target)).optimize.compact()
-            compactions += 1
-            assert all(query.isActive for query in queries)
-    finally:
-        for query in queries:
-            query.stop()
-    assert [query.exception() for query in queries] == [None, None]
-    assert compactions > 0
-    counts = Counter(row["value"] for row in rows_of(target))
-    # Each query counts from 0, and its batches are of 10 rows.
-    batches = [query_batches(tmp_path / name, target) for name in ("one", "two")]
-    assert counts == Counter(value for count in batches for value in range(10 * count))
-
-
-def query_batches(checkpoint: Path, table: Path) -> int:
-    """How many batches of a query a table has."""
-    app_id = json.loads((checkpoint / "metadata").read_text())["id"]
-    return DeltaTable(str(table)).transactions()[app_id].version + 1
 
 
 def test_the_example_of_a_bus(spark: SparkSession, tmp_path: Path) -> None:

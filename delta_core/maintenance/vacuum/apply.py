@@ -22,7 +22,7 @@ from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
 from delta_core.maintenance.vacuum.outer_tables import NeededByOuterTables
-from delta_core.maintenance.vacuum.pinned import Pins
+from delta_core.maintenance.vacuum.pinned import PinIdentity, Pins
 from delta_core.maintenance.vacuum.plan import VacuumPlan
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.task import delete_files
@@ -154,7 +154,7 @@ class _Deletion:
         self._is_young = plan.columns.column("modified_ms").to_numpy() >= self._cutoff_ms
         # Planned files that the newest version, and each pin, still needs; computed once per version or pin.
         self._needed: tuple[int, Rows] | None = None
-        self._needed_by_pins: dict[tuple[int, str], Rows] = {}
+        self._needed_by_pins: dict[PinIdentity, Rows] = {}
         self._needed_by_outer_tables = _needed_by_outer_tables(
             above, plan, run, now_ms=min(_planned_at_ms(plan), store_now_ms)
         )
@@ -205,7 +205,7 @@ class _Deletion:
     def _pinned(self, latest: Snapshot, group: slice) -> Rows:
         pinned = np.zeros(group.stop - group.start, dtype=np.bool_)
         for item in self._pins.in_force(latest, store_now_ms=self._store_now_ms):
-            identity = item.pin.version, item.pin.table_id
+            identity = item.pin.identity
             if identity not in self._needed_by_pins:
                 self._needed_by_pins[identity] = item.keys.protect(self._paths)
             rows = self._needed_by_pins[identity][group]

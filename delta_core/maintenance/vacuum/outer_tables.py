@@ -117,7 +117,7 @@ class _Outer:
             self._needed = version, self._needed_by(latest)
         rows = self._needed[1].copy()
         for item in self._pins.in_force(latest, store_now_ms=self._now_ms):
-            identity = item.pin.version, item.pin.table_id
+            identity = item.pin.identity
             if identity not in self._needed_by_pins:
                 self._needed_by_pins[identity] = item.keys.protect(self._paths)
             rows |= self._needed_by_pins[identity]

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from tests.support.repository import ROOT
 from tests.support.soak import SEED, rounds
+from tests.support.stream_driver import WAYS
 
 KILLS = rounds(usual=1, soak=50)
 
@@ -54,28 +57,52 @@ def values(table: Path) -> list[int]:
     return sorted(DeltaTable(str(table)).to_pyarrow_table()["value"].to_pylist())
 
 
+def interrupted(folder: Path, way: str, checkpoint: str, target: str) -> str:
+    """Where the kill met a query: between batches, in a batch, or between its commit and the checkpoint's."""
+    planned, done = (
+        max((int(path.name) for path in (folder / f"{way}-{checkpoint}" / kind).glob("[0-9]*")), default=-1)
+        for kind in ("offsets", "commits")
+    )
+    if planned == done:
+        return "between batches"
+    table = folder / f"{way}-{target}"
+    known = DeltaTable(str(table)).transactions().values() if version_of(table) >= 0 else ()
+    return "after the commit" if any(txn.version == planned for txn in known) else "in a batch"
+
+
 @pytest.mark.spark
 @pytest.mark.e2e
-def test_killed_queries_on_spark(tmp_path: Path) -> None:
+def test_killed_queries_on_spark(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    """Each kill ends a source and a sink of both ways at once."""
     rng = random.Random(f"{SEED}:stream-kill")
-    bus, copy = tmp_path / "bus", tmp_path / "copy"
+    met: Counter[str] = Counter()
     for _ in range(KILLS):
         process = started("tests.support.stream_driver", str(tmp_path), "run")
         try:
-            wait_for(copy, version_of(copy) + rng.randint(1, 3), process, seconds=120)
+            for way in WAYS if rng.random() < 0.5 else reversed(WAYS):
+                copied = tmp_path / f"{way}-copy"
+                wait_for(copied, version_of(copied) + rng.randint(1, 2), process, seconds=180)
             time.sleep(rng.random())
         finally:
             kill(process)
+        for way in WAYS:
+            met[f"{way} sink, {interrupted(tmp_path, way, 'in', 'bus')}"] += 1
+            met[f"{way} source, {interrupted(tmp_path, way, 'out', 'copy')}"] += 1
     final = started("tests.support.stream_driver", str(tmp_path), "finish")
     try:
-        assert final.wait(timeout=180) == 0
+        assert final.wait(timeout=300) == 0
     finally:
         if final.poll() is None:
             kill(final)
-    written = values(bus)
-    assert written == list(range(len(written)))
-    assert len(written) >= 20 * KILLS
-    assert values(copy) == written
+    record_property("kills", KILLS)
+    for name, count in sorted(met.items()):
+        record_property(name, count)
+    for way in WAYS:
+        written = values(tmp_path / f"{way}-bus")
+        record_property(f"{way} rows", len(written))
+        assert written == list(range(len(written))), way
+        assert len(written) >= 20 * KILLS, way
+        assert values(tmp_path / f"{way}-copy") == written, way
 
 
 @pytest.mark.e2e
