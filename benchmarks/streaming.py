@@ -1,11 +1,11 @@
 """Latency and throughput of streams: `python -m benchmarks.streaming`.
 
-    nice python -m benchmarks.streaming [--commits 30] [--rows 6000000] [--files 16] [--rounds 5] [--ways fast]
+    nice python -m benchmarks.streaming [--commits 30] [--rows 6000000] [--files 16] [--rounds 5]
 
-*Latency* is the time from just before a commit until its rows are visible: in the loop of `DeltaTable.follow`,
-or in the table that a query on Spark writes (the time of its commit file). The followers of a store with 50 ms
-for each request run in memory. *Throughput* is rows in a second of all batches of a query, without its start:
-the source (rows are discarded), the sink (rows are those of Parquet files) and both, from table to table.
+*Latency* is the time from just before a commit until its rows are visible: in the loop of `follow`, or in the
+table that a query on Spark writes (the time of its commit file). The store with 50 ms for each request is one
+in memory. *Throughput* is rows in a second of all batches of a query, without its start: the source (rows are
+discarded), the sink (rows are those of Parquet files) and both, from table to table.
 
 delta-spark, the fast way and the data source take turns in one session with two cores, after a warm-up. Each
 ratio is the median of the rounds, as a multiple of delta-spark's throughput. Prints Markdown and writes
@@ -165,9 +165,8 @@ def query_latencies(spark: SparkSession, folder: Path, way: str, commits: int) -
     found = []
     for batch in DeltaTable(str(target)).follow(starting_version=0, max_files=1):
         log = target / "_delta_log" / f"{batch.files[0].version:020d}.json"
-        for row in batch.to_table().to_pylist():
-            if row["number"] >= warm_up:
-                found.append(log.stat().st_mtime - row["at"])
+        rows = batch.to_table().to_pylist()
+        found += [log.stat().st_mtime - row["at"] for row in rows if row["number"] >= warm_up]
     return found
 
 

@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 class PositionPin:
     """Pins what a stream has not read. Without options it does nothing.
 
-    The pin follows the position at most every 30 seconds, or every tenth of its time: an older pin keeps more.
+    The pin follows the position at most every 30 seconds, or every tenth of its time: an older pin
+    keeps more.
     Not safe for use by several threads at once.
     """
 

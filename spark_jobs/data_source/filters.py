@@ -1,7 +1,7 @@
 """Filters that Spark passes to a source in Python, as predicates of this library.
 
-Spark passes them with `spark.sql.python.filterPushdown.enabled`. They choose files and rows here; Spark applies
-all of them again, so that its own rules decide.
+Spark passes them with `spark.sql.python.filterPushdown.enabled`. They choose files and rows here. Spark
+applies all of them again, so that its own rules decide.
 """
 
 from __future__ import annotations

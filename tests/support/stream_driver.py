@@ -1,7 +1,7 @@
 """A program with four queries: `python -m tests.support.stream_driver FOLDER run|finish`, to be killed.
 
-Of each way, `fast` and `source`, one query writes counted rows to the table `WAY-bus`. The other reads it as a
-stream and writes `WAY-copy`.
+Of each way, `fast` and `source`, one query writes counted rows to the table `WAY-bus`. The other reads it as
+a stream and writes `WAY-copy`.
 """
 
 from __future__ import annotations
