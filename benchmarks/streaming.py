@@ -4,7 +4,7 @@
 
 *Latency* is the time from just before a commit until its rows are visible: in the loop of `follow`, or in the
 table that a query on Spark writes (the time of its commit file). The store with 50 ms for each request is one
-in memory. *Throughput* is rows in a second of all batches of a query, without its start: the source (rows are
+in memory for `follow`, and an S3 server behind a slow proxy for Spark. *Throughput* is rows in a second of all batches of a query, without its start: the source (rows are
 discarded), the sink (rows are those of Parquet files) and both, from table to table.
 
 delta-spark, the fast way and the data source take turns in one session with two cores, after a warm-up. Each
@@ -15,6 +15,7 @@ ratio is the median of the rounds, as a multiple of delta-spark's throughput. Pr
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -41,9 +42,14 @@ from delta_core.follow import BatchLimits, BatchPlanner, FollowLoop, FollowOptio
 from delta_core.schema.arrow import from_arrow
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
+from delta_core.storage.option_names import is_secret
 from delta_core.table_features.feature import WriterKind
 from spark_jobs.session import get_session
 from tests.support.delta_spark_reader import SETTINGS, jars_to_ourselves
+from tests.support.emulators.installation import installed
+from tests.support.emulators.places import Place, s3_place
+from tests.support.fault_plan import Fault
+from tests.support.fault_proxy import FaultProxy
 from tests.support.table_handle import StoreTable
 
 if TYPE_CHECKING:
@@ -54,6 +60,8 @@ RESULT = Path(__file__).parent / "results" / "bench-streaming.json"
 WAYS = {"delta": "delta-spark", "fast": "spark_jobs.stream, stream_to", "source": 'format("deltaward")'}
 STORE_SECONDS = 0.05
 PAUSE_SECONDS = 1.0
+WARM_UP = 5
+"""Commits that are not counted: the first batches start Python workers and compile code."""
 AVAILABLE_NOW = {"availableNow": True}
 SCHEMA = "id long, user int, amount double, name string, at timestamp"
 
@@ -75,12 +83,23 @@ def main() -> None:
         "latency": {},
         "throughput": {},
     }
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        place, far = None, {}
+        if "fast" in ways and installed("versitygw") is None:
+            place = stack.enter_context(s3_place(folder / "s3"))
+            proxy = stack.enter_context(FaultProxy(place.endpoint or ""))
+            proxy.inject(_Slow())
+            far = place.through(proxy.endpoint)
+            # Executors find credentials in their environment.
+            os.environ |= {name: value for name, value in far.items() if is_secret(name)}
         spark = session(delta="delta" in ways)
         try:
             for title, found in latencies(spark, folder, options.commits, ways):
                 report["latency"][title] = summary(found)
+            if place is not None:
+                title = f"{WAYS['fast']}, {STORE_SECONDS * 1000:g} ms for each request"
+                report["latency"][title] = summary(far_latencies(spark, folder, place, far, options.commits))
             print_latencies(report["latency"])
             measure_throughput(spark, folder, options, ways, report["throughput"])
             print_throughput(report["throughput"])
@@ -150,23 +169,68 @@ def followed_latencies(store: LogStore, write: Callable[[int], None], commits: i
     return found
 
 
+def far_latencies(
+    spark: SparkSession, folder: Path, place: Place, options: Mapping[str, str], commits: int
+) -> list[float]:
+    """The latencies of the fast way with a store behind a slow proxy."""
+    bus, target = place.new_table(), place.new_table()
+    written: dict[int, float] = {}
+
+    def put(number: int) -> None:
+        rows = pa.table({"number": pa.array([number], pa.int64()), "at": [time.time()]})
+        write_deltalake(bus, rows, mode="append", storage_options=place.options)
+
+    def copy(rows: DataFrame, batch_id: int) -> None:
+        key = ("copy", batch_id)
+        done = spark_jobs.write(rows, target, mode="append", txn=key, storage_options=options)
+        if done.version_to is not None:
+            written[done.version_to] = time.time()
+
+    put(-1)
+    stream = spark_jobs.stream(spark, bus, storage_options=options).foreach_batch(copy)
+    query = stream.start(folder / "far")
+
+    def rows() -> int:
+        is_there = DeltaTable.is_deltatable(target, storage_options=place.options)
+        return DeltaTable(target, storage_options=place.options).count() if is_there else 0
+
+    try:
+        wait_for(query, lambda: rows() > 0)
+        append_all(put, WARM_UP + commits, 2 * PAUSE_SECONDS)
+        wait_for(query, lambda: rows() > WARM_UP + commits)
+    finally:
+        query.stop()
+    found = []
+    for batch in DeltaTable(target, storage_options=place.options).follow(starting_version=0, max_files=1):
+        at = [row["at"] for row in batch.to_table().to_pylist() if row["number"] >= WARM_UP]
+        found += [written[batch.files[0].version] - moment for moment in at]
+    return found
+
+
+class _Slow:
+    """Each request takes longer."""
+
+    def next_fault(self, method: str, target: str) -> Fault | None:
+        time.sleep(STORE_SECONDS)
+        return None
+
+
 def query_latencies(spark: SparkSession, folder: Path, way: str, commits: int) -> list[float]:
     """The latencies until the rows are in a table that a query writes."""
     bus, target = folder / "bus", folder / "copy"
-    warm_up = 5  # the first batches start Python workers and compile code
     append(str(bus), -1)
     query = copying(spark, way, bus, target, folder / "checkpoint", trigger=None)
     try:
         wait_for(query, lambda: (target / "_delta_log" / f"{0:020d}.json").exists())
-        append_all(partial(append, str(bus)), warm_up + commits, PAUSE_SECONDS)
-        wait_for(query, lambda: DeltaTable(str(target)).count() > warm_up + commits)
+        append_all(partial(append, str(bus)), WARM_UP + commits, PAUSE_SECONDS)
+        wait_for(query, lambda: DeltaTable(str(target)).count() > WARM_UP + commits)
     finally:
         query.stop()
     found = []
     for batch in DeltaTable(str(target)).follow(starting_version=0, max_files=1):
         log = target / "_delta_log" / f"{batch.files[0].version:020d}.json"
         rows = batch.to_table().to_pylist()
-        found += [log.stat().st_mtime - row["at"] for row in rows if row["number"] >= warm_up]
+        found += [log.stat().st_mtime - row["at"] for row in rows if row["number"] >= WARM_UP]
     return found
 
 

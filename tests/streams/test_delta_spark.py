@@ -101,7 +101,7 @@ def streamed(spark: SparkSession, request: Request, checkpoint: Path, way: str) 
 def test_batches_are_those_of_delta_spark(
     tmp_path: Path, request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> None:
-    """`make soak-streams` compares those of queries on Spark, too. Other tests compare a few with `follow`."""
+    """`make soak-streams` compares queries on Spark, too. Other tests compare a few with `follow`."""
     requests = histories(tmp_path, "streams", HISTORIES, columns=False)
     batches = 0
     for number, (one, (expected, problem)) in enumerate(
