@@ -3,9 +3,10 @@
     nice python -m benchmarks.streaming [--commits 30] [--rows 6000000] [--files 16] [--rounds 5]
 
 *Latency* is the time from just before a commit until its rows are visible: in the loop of `follow`, or in the
-table that a query on Spark writes (the time of its commit file). The store with 50 ms for each request is one
-in memory for `follow`, and an S3 server behind a slow proxy for Spark. *Throughput* is rows in a second of all batches of a query, without its start: the source (rows are
-discarded), the sink (rows are those of Parquet files) and both, from table to table.
+table that a query on Spark writes (the time of its commit). The store with 50 ms for each request is one in
+memory for `follow`, and an S3 server behind a slow proxy for Spark. *Throughput* is rows in a second of all
+batches of a query, without its start: the source (rows are discarded), the sink (rows are those of Parquet
+files) and both, from table to table.
 
 delta-spark, the fast way and the data source take turns in one session with two cores, after a warm-up. Each
 ratio is the median of the rounds, as a multiple of delta-spark's throughput. Prints Markdown and writes
@@ -178,7 +179,7 @@ def far_latencies(
 
     def put(number: int) -> None:
         rows = pa.table({"number": pa.array([number], pa.int64()), "at": [time.time()]})
-        write_deltalake(bus, rows, mode="append", storage_options=place.options)
+        write_deltalake(bus, rows, mode="append", storage_options=options)
 
     def copy(rows: DataFrame, batch_id: int) -> None:
         key = ("copy", batch_id)
