@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -260,12 +261,14 @@ def _changed_files(snapshot: Snapshot, named: Mapping[str, str]) -> list[TableFi
 
 
 def _groups(files: Sequence[TableFile]) -> Iterator[list[dict[str, Any]]]:
-    """The files of each task."""
+    """The files of each task. The cores of this machine are the only ones that are known here."""
+    total = sum((file.size_bytes or 0) + OPEN_BYTES for file in files)
+    limit = min(TASK_BYTES, max(2 * OPEN_BYTES, -(-total // (os.cpu_count() or 1))))
     group: list[dict[str, Any]] = []
     filled = 0
     for file in files:
         weight = (file.size_bytes or 0) + OPEN_BYTES
-        if group and filled + weight > TASK_BYTES:
+        if group and filled + weight > limit:
             yield group
             group, filled = [], 0
         item: dict[str, Any] = {"path": file.path, "values": dict(file.values)}
