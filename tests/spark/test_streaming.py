@@ -11,7 +11,13 @@ import pytest
 
 import spark_jobs
 from delta_core import DeltaTable, write_deltalake
-from delta_core.errors import ConfigurationError, ExpressionError, SchemaMismatchError
+from delta_core.errors import (
+    ConfigurationError,
+    ExpressionError,
+    SchemaMismatchError,
+    StreamDataLossError,
+    TableChangedError,
+)
 from tests.support.documents import EXAMPLES, run_blocks
 from tests.support.soak import SEED, rounds
 from tests.support.spark import collected, rows_of
@@ -93,6 +99,35 @@ def test_wrong_arguments_of_a_source(spark: SparkSession, tmp_path: Path) -> Non
         spark_jobs.stream(spark, str(tmp_path), columns=["nothing"])
     with pytest.raises(ConfigurationError, match="foreach_batch"):
         spark_jobs.stream(spark, str(tmp_path)).start(tmp_path / "checkpoint")
+
+
+def test_errors_of_queries_have_their_types(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    append(table, 1)
+    append(table, 2)
+    DeltaTable(str(table)).delete("id = 1")
+    stream = spark_jobs.stream(spark, str(table), startingVersion=0).foreach_batch(lambda rows, _: None)
+    query = stream.trigger(**AVAILABLE_NOW).start(tmp_path / "c1")
+    with pytest.raises(Exception, match="deletes rows|changes rows"):
+        query.awaitTermination()
+    error = spark_jobs.stream_error(query)
+    assert isinstance(error, TableChangedError)
+    assert "skip_change_commits" in str(error)
+    DeltaTable(str(table)).create_checkpoint()
+    (table / "_delta_log" / f"{0:020d}.json").unlink()
+    rows = spark.readStream.format("deltaward").option("startingVersion", 0).load(str(table))
+    query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c2")).start()
+    with pytest.raises(Exception, match="cannot read version 0"):
+        query.awaitTermination()
+    assert isinstance(spark_jobs.stream_error(query), StreamDataLossError)
+
+    def refused(rows: DataFrame, batch_id: int) -> None:
+        spark_jobs.write(rows.selectExpr("'x' AS id"), str(table), mode="append")
+
+    query = spark_jobs.stream(spark, str(table)).foreach_batch(refused).start(tmp_path / "c3")
+    with pytest.raises(Exception, match="id"):
+        query.awaitTermination()
+    assert isinstance(spark_jobs.stream_error(query), SchemaMismatchError)
 
 
 def test_a_table_as_a_bus(spark: SparkSession, tmp_path: Path) -> None:
