@@ -108,7 +108,7 @@ def test_errors_of_queries_have_their_types(spark: SparkSession, tmp_path: Path)
     DeltaTable(str(table)).delete("id = 1")
     stream = spark_jobs.stream(spark, str(table), startingVersion=0).foreach_batch(lambda rows, _: None)
     query = stream.trigger(**AVAILABLE_NOW).start(tmp_path / "c1")
-    with pytest.raises(Exception, match="deletes rows|changes rows"):
+    with pytest.raises(Exception, match=r"deletes rows|changes rows"):
         query.awaitTermination()
     error = spark_jobs.stream_error(query)
     assert isinstance(error, TableChangedError)

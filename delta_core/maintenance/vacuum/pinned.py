@@ -109,13 +109,13 @@ def _followed(pin: PinnedVersion, latest: Snapshot) -> FileKeys:
             cause="Its commit was cleaned up, although a stream has pinned it.",
             fix="Start the stream again.",
         )
-    kinds = (AddFile, AddCdcFile, *((RemoveFile,) if pin.following is Following.CHANGES else ()))
+    is_feed = pin.following is Following.CHANGES
     for start in range(0, len(files), _COMMITS_AT_ONCE):
         for commit in read_commits(store, files[start : start + _COMMITS_AT_ONCE]):
             for action in decode_commit(commit.data, path=commit.path):
-                if not isinstance(action, kinds):
-                    continue
-                keys.add_keys(protected_keys([action.path], root_uri=root_uri))
-                if not isinstance(action, AddCdcFile):
+                if isinstance(action, AddCdcFile):
+                    keys.add_keys(protected_keys([action.path], root_uri=root_uri))
+                elif isinstance(action, AddFile) or (is_feed and isinstance(action, RemoveFile)):
+                    keys.add_keys(protected_keys([action.path], root_uri=root_uri))
                     keys.add_keys(deletion_vector_keys(action.deletion_vector, root_uri=root_uri))
     return keys
