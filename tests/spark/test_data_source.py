@@ -137,10 +137,12 @@ def test_filters_choose_files_and_rows(spark: SparkSession, tmp_path: Path) -> N
         )
         write_deltalake(str(table), rows, mode="append")
     conditions = [
-        "id > 9", "id >= 10 AND id <> 11", "id IN (1, 11)", "name LIKE 'a\\%%'", "name LIKE '%1'",
-        "name LIKE '%\\_%'", "name IS NULL AND id > 2", "name <=> 'a%1'", "NOT (name = 'a%1')", "price > 1.5",
-        "day = DATE'2026-01-02'", "at >= TIMESTAMP'2026-01-02 00:00:00'", "id % 2 = 1", "name IS NOT NULL",
-    ]  # fmt: skip
+        "id IN (1, 10, 11) AND id <> 11 AND name LIKE '%1'",
+        "name LIKE 'a\\%%' AND NOT (name = 'a%0') AND price >= 1.5",
+        "name LIKE '%\\_%' AND name <=> 'b_1' AND day = DATE'2026-01-02'",
+        "name IS NULL AND id > 2 AND at >= TIMESTAMP'2026-01-02 00:00:00'",
+        "name IS NOT NULL AND id % 2 = 0",
+    ]
 
     def found() -> list[list[dict[str, Any]]]:
         read = spark.read.format("deltaward").load(str(table))
@@ -150,7 +152,7 @@ def test_filters_choose_files_and_rows(spark: SparkSession, tmp_path: Path) -> N
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
         assert found() == expected
-        assert [len(rows) for rows in expected] == [3, 2, 2, 2, 2, 2, 1, 1, 3, 2, 3, 3, 3, 4]
+        assert [ids(rows) for rows in expected] == [[10], [10], [11], [12], [0, 10]]
         # The file of the ids below 10 is not opened.
         for uri in DeltaTable(str(table)).file_uris("id < 10"):
             Path(uri.removeprefix("file://")).unlink()
@@ -165,7 +167,7 @@ def test_files_outside_of_the_table_need_allowed_roots(spark: SparkSession, tmp_
     append(source, 1, 2)
     apply_clone(plan_clone(DeltaTable(str(source)).snapshot, LocalLogStore(clone), shallow=True))
     read = spark.read.format("deltaward")
-    with pytest.raises(Exception, match="allowed roots"):
+    with pytest.raises(Exception, match="not below the table root"):
         read.load(str(clone)).collect()
     allowed = spark.read.format("deltaward").option("allowedRoots", str(source))
     assert ids(collected(allowed.load(str(clone)))) == [1, 2]
