@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 STREAMS = rounds(usual=2, soak=4)
-SECONDS = rounds(usual=2, soak=180)
+SECONDS = rounds(usual=2, soak=120)
 ROWS = 10
 OFTEN = {"processingTime": "100 milliseconds"}
 

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 WAYS = ("fast", "source")
-CONF = {"spark.sql.shuffle.partitions": "1", "spark.driver.memory": "1g", "spark.ui.enabled": "false"}
+CONF = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    # A few rows are read sooner than code for them is compiled.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 OFTEN = {"processingTime": "200 milliseconds"}
 
 
