@@ -110,7 +110,7 @@ class BatchPlanner:
 
     @property
     def options(self) -> FollowOptions:
-        """What the stream reads."""
+        """The options of the stream."""
         return self._options
 
     def start(self) -> StreamPosition:

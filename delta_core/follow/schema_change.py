@@ -91,8 +91,8 @@ class StreamDefinition:
         if mapping.mode is ColumnMappingMode.NONE:
             return None
         mappings = ColumnMapping.of(old.configuration), mapping
-        schemas = (self._columns(item, self.version) for item in (old, new))
-        if (change := next(_dropped_or_renamed(*schemas, mappings, ""), None)) is not None:
+        before, after = self._columns(old, self.version), self._columns(new, self.version)
+        if (change := next(_dropped_or_renamed(before, after, mappings, ""), None)) is not None:
             return change
         same = tuple(old.partition_columns) == tuple(new.partition_columns)
         return None if same else "the partition columns changed"

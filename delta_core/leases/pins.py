@@ -53,7 +53,7 @@ class PinnedVersion:
 
     @property
     def identity(self) -> tuple[int, str, Following | None]:
-        """What distinguishes the needed files of two pins."""
+        """A value that distinguishes pins which need other files."""
         return self.version, self.table_id, self.following
 
     @property

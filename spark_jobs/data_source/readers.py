@@ -121,7 +121,7 @@ class TableReader(DataSourceReader):
         return {**self.__dict__, "_snapshot": None}
 
     @property
-    def pushFilters(self) -> FilterPush:  # type: ignore[override] # noqa: N802 - see FilterPush
+    def pushFilters(self) -> FilterPush:  # noqa: N802 - see FilterPush
         """Gets the filters of a query, where the session passes them."""
         return FilterPush(self._push)
 
