@@ -24,16 +24,21 @@ KILLS = rounds(usual=1, soak=50)
 TABLES = [f"{way}-{name}" for way in WAYS for name in ("bus", "copy")]
 
 
-def started(*arguments: str) -> subprocess.Popen[bytes]:
+LOG = "driver.log"
+"""The output of the program that was started last, in the test's folder."""
+
+
+def started(program: str, folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}"}
-    return subprocess.Popen(
-        [sys.executable, "-m", *arguments],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with (folder / LOG).open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", program, str(folder), *arguments],
+            cwd=ROOT,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -49,7 +54,7 @@ def version_of(table: Path) -> int:
 def wait_for(table: Path, version: int, process: subprocess.Popen[bytes], *, seconds: float) -> None:
     end = time.monotonic() + seconds
     while version_of(table) < version:
-        assert process.poll() is None, "the program ended by itself"
+        assert process.poll() is None, (table.parent / LOG).read_text(errors="replace")[-20_000:]
         assert time.monotonic() < end, f"{table} is still at version {version_of(table)}"
         time.sleep(0.02)
 
@@ -78,7 +83,7 @@ def test_killed_queries_on_spark(tmp_path: Path, record_property: Callable[[str,
     rng = random.Random(f"{SEED}:stream-kill")
     met: Counter[str] = Counter()
     for _ in range(KILLS):
-        process = started("tests.support.stream_driver", str(tmp_path), "run")
+        process = started("tests.support.stream_driver", tmp_path, "run")
         try:
             table = tmp_path / f"{rng.choice(WAYS)}-{rng.choice(['bus', 'copy', 'copy'])}"
             wait_for(table, version_of(table) + rng.randint(1, 2), process, seconds=300)
@@ -88,7 +93,7 @@ def test_killed_queries_on_spark(tmp_path: Path, record_property: Callable[[str,
         for way in WAYS:
             met[f"{way} sink, {interrupted(tmp_path, way, 'in', 'bus')}"] += 1
             met[f"{way} source, {interrupted(tmp_path, way, 'out', 'copy')}"] += 1
-    final = started("tests.support.stream_driver", str(tmp_path), "finish")
+    final = started("tests.support.stream_driver", tmp_path, "finish")
     try:
         assert final.wait(timeout=300) == 0
     finally:
@@ -118,9 +123,9 @@ def test_killed_followers(tmp_path: Path) -> None:
             new = pa.table({"value": pa.array([total, total + 1], pa.int64())})
             write_deltalake(str(bus), new, mode="append")
             total += 2
-        process = started("tests.support.follow_driver", str(tmp_path))
+        process = started("tests.support.follow_driver", tmp_path)
         time.sleep(0.4 + rng.random())
         kill(process)
-    last = started("tests.support.follow_driver", str(tmp_path), "finish")
+    last = started("tests.support.follow_driver", tmp_path, "finish")
     assert last.wait(timeout=60) == 0
     assert values(copy) == values(bus) == list(range(total))
