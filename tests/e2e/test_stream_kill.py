@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -42,7 +43,8 @@ def started(program: str, folder: Path, *arguments: str) -> subprocess.Popen[byt
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -54,7 +56,11 @@ def version_of(table: Path) -> int:
 def wait_for(table: Path, version: int, process: subprocess.Popen[bytes], *, seconds: float) -> None:
     end = time.monotonic() + seconds
     while version_of(table) < version:
-        assert process.poll() is None, (table.parent / LOG).read_text(errors="replace")[-20_000:]
+        if process.poll() is not None:
+            said = (table.parent / LOG).read_text(errors="replace")[-20_000:]
+            # Spark gives a Python process ten seconds to start, also on a machine that is too busy for that.
+            assert "failed to connect back" in said, said
+            return
         assert time.monotonic() < end, f"{table} is still at version {version_of(table)}"
         time.sleep(0.02)
 
@@ -89,6 +95,7 @@ def test_killed_queries_on_spark(tmp_path: Path, record_property: Callable[[str,
             wait_for(table, version_of(table) + rng.randint(1, 2), process, seconds=300)
             time.sleep(2 * rng.random())
         finally:
+            met["ended by Spark's own time limit"] += process.poll() is not None
             kill(process)
         for way in WAYS:
             met[f"{way} sink, {interrupted(tmp_path, way, 'in', 'bus')}"] += 1
