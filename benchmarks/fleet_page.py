@@ -112,42 +112,46 @@ def compare(page: str, control_root: Path) -> list[str]:
 
 
 class _Page(HTMLParser):
-    """The tiles of a report by name, and the rows of its tables by heading."""
+    """The tiles of a report by name, and the rows of its tables by heading. End tags may be left out."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tiles: dict[str, str] = {}
         self.tables: dict[str, list[list[str]]] = {}
         self._heading = ""
-        self._inside: list[str] = []
-        self._cell: list[str] | None = None
+        self._number = ""
         self._row: list[str] = []
+        self._open = ""
+        self._words: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self._close()
+        self._open = tag
         if tag == "tr":
             self._row = []
-        elif tag in ("td", "h2", "li", "b"):
-            self._cell = []
-            self._inside.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        text = "".join(self._cell or [])
-        if tag == "h2":
-            self._heading = text
-        elif tag == "b":
-            self._number = text
-        elif tag == "li" and self._heading == "":
-            self.tiles[text] = self._number
-        elif tag == "td":
-            self._row.append(text)
-        elif tag == "tr" and self._row:
+        self._close()
+        self._open = "li" if tag == "b" else ""
+        if tag == "tr" and self._row:
             self.tables.setdefault(self._heading, []).append(self._row)
-        if tag in ("td", "h2", "li", "b"):
-            self._cell = []
+            self._row = []
 
     def handle_data(self, data: str) -> None:
-        if self._cell is not None:
-            self._cell.append(data)
+        self._words.append(data)
+
+    def _close(self) -> None:
+        text = "".join(self._words)
+        self._words = []
+        if self._open == "h2":
+            self._heading = text
+        elif self._open == "b":
+            self._number = text
+        elif self._open == "li" and not self._heading:
+            self.tiles[text] = self._number
+        elif self._open == "td":
+            self._row.append(text)
+        self._open = ""
 
 
 def _ledger(root: Path, tables: int) -> Path:

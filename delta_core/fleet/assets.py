@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from delta_core.errors import InvalidUriError
-from delta_core.storage.remote_uri import parse_remote_uri
+from delta_core.storage.remote_uri import REMOTE_SCHEMES, parse_remote_uri
 
 SCHEME: Final = "delta"
 """The scheme of asset URIs."""
@@ -25,7 +25,8 @@ def table_uri_of_asset(uri: str) -> str:
         InvalidUriError: it is not the asset URI of a table.
     """
     parts = urlsplit(uri)
-    if parts.scheme != SCHEME or not parts.netloc or not parts.path.strip("/"):
+    known = parts.netloc == LOCAL_AUTHORITY or parts.netloc in REMOTE_SCHEMES
+    if parts.scheme != SCHEME or not known or not parts.path.strip("/"):
         raise InvalidUriError(
             f"{uri!r} is not the asset URI of a Delta table.",
             fix="Write a URI such as delta://local/data/orders or delta://s3/bucket/orders.",

@@ -75,13 +75,13 @@ def validation_problems(error: ValidationError) -> list[tuple[str, str]]:
 
 # libyaml parses a large file several times as fast as the parser in Python.
 _PARSERS: tuple[type[Any], ...] = (
-    (yaml.cyaml.CParser,)
+    (getattr(yaml.cyaml, "CParser"),)  # noqa: B009 - the type stubs do not export it
     if yaml.__with_libyaml__
     else (yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser)
 )
 
 
-class _Loader(yaml.composer.Composer, *_PARSERS, yaml.constructor.SafeConstructor, yaml.resolver.Resolver):  # type: ignore[misc]
+class _Loader(yaml.composer.Composer, *_PARSERS, yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
     """A loader of plain YAML that refuses duplicate keys, because the second would silently win.
 
     It also refuses aliases, because nested aliases make a small file huge.

@@ -57,7 +57,7 @@ def test_the_dag_is_small_and_equal_in_every_process(airflow_database: Path, tmp
     found = []
     # The DAG's file is part of its hash, and code of an argument is in the current directory.
     home = AirflowHome(path=tmp_path)
-    for seed in range(rounds(usual=3, soak=20)):
+    for seed in range(rounds(usual=2, soak=20)):
         environment = home.environment(PYTHONHASHSEED=str(seed + 1))
         done = run_python(HASHED, environment=environment, cwd=home.path)
         assert done.returncode == 0, done.stderr[-3000:]
@@ -139,6 +139,6 @@ def test_a_run_maintains_each_table_once_and_names_the_one_that_failed(
     assert {row["outcome"] for row in vacuums} == {"succeeded"}
     # A person was asked about these verbs alone, and the ledger names the person.
     approvers = {row["verb"]: json.loads(row["provenance"]).get("approver") for row in runs}
-    assert approvers == {"optimize": None, "checkpoint": None, "vacuum": "ann"}
+    assert approvers == {"optimize": None, "vacuum": "ann"}
     observed = sum(value["tables"] for name, value in run["xcoms"].items() if name.startswith("observe["))
     assert observed == len(made) == len(ledger.fleet_rows())

@@ -156,6 +156,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.soak  # threads do the same in tests/unit/fleet/test_apply.py
 def test_two_runs_a_command_and_a_notebook_at_once_rewrite_nothing_twice(tmp_path: Path) -> None:
     made = make_fleet(tmp_path / "lake", tables=rounds(usual=10, soak=50), files=8, seed=18)
     (tmp_path / "policies.yaml").write_text(

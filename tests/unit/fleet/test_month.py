@@ -131,7 +131,7 @@ def test_no_verb_runs_outside_its_windows_in_a_month_with_a_change_of_the_clock(
         shut_at[name] = _spans(case.get("blackout", []), zone, days)
     planned = dict.fromkeys(WINDOWS, 0)
     missed = dict.fromkeys(WINDOWS, 0)
-    for now in _steps(month, rounds(usual=20, soak=3)):
+    for now in _steps(month, rounds(usual=60, soak=3)):
         rows = {table.uri: _row(table, {}) for table in tables}
         plan = make_plan(tables, rows, [], plan_id=now, run_id="r", now_ms=now, budget=BudgetPolicy())
         chosen = {entry.name: entry for entry in plan.entries}
@@ -155,7 +155,7 @@ def test_no_verb_runs_outside_its_windows_in_a_month_with_a_change_of_the_clock(
     assert all(planned.values())
     assert not any(missed.values())
     # One window of the month is skipped with the hour, and none is doubled.
-    steps = 60 // rounds(usual=20, soak=3)
+    steps = 60 // rounds(usual=60, soak=3)
     assert planned["skipped"] == steps * (30 if month == 3 else 31)
 
 

@@ -14,6 +14,7 @@ from demo.fleet_tables import Made
 from tests.unit.fleet.conftest import Make
 
 
+@pytest.mark.slow
 def test_processes_observe_and_apply_what_one_does(control: Make, lake: list[Made], tmp_path: Path) -> None:
     alone, several = control(), control()
     rows = alone.refresh(run_id="one")
