@@ -81,7 +81,12 @@ _PARSERS: tuple[type[Any], ...] = (
 )
 
 
-class _Loader(yaml.composer.Composer, *_PARSERS, yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
+class _Loader(
+    yaml.composer.Composer,
+    *_PARSERS,  # type: ignore[misc]
+    yaml.constructor.SafeConstructor,
+    yaml.resolver.Resolver,
+):
     """A loader of plain YAML that refuses duplicate keys, because the second would silently win.
 
     It also refuses aliases, because nested aliases make a small file huge.
@@ -96,7 +101,7 @@ class _Loader(yaml.composer.Composer, *_PARSERS, yaml.constructor.SafeConstructo
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            mark = self.peek_event().start_mark
             raise yaml.composer.ComposerError(None, None, "Aliases are not allowed", mark)
         return super().compose_node(parent, index)
 
