@@ -24,9 +24,12 @@ from delta_core.fleet.ledger import Ledger
 from delta_core.fleet.registry import registry
 from delta_core.jobs.context import JobContext
 from delta_core.policies.load import parse_policies
-from demo.fleet_tables import make_fleet
+from demo.fleet_tables import KINDS, make_fleet
 from tests.support.delay_proxy import DelayProxy, delay_proxy
 from tests.support.emulators.object_server import CONTAINER, object_server
+
+SHARES = {**KINDS, "long_tail": 0.02, "healthy": KINDS["healthy"] + KINDS["long_tail"] - 0.02}
+"""The share of each kind. A commit without a checkpoint costs a request: few tables have thirty of them."""
 
 
 def main() -> int:
@@ -64,6 +67,7 @@ def measure(
                 tables=tables,
                 files=files,
                 usual_checkpoints=True,
+                kinds=SHARES,
             )
             kinds = {table.path: table.kind for table in made}
             policies = parse_policies(

@@ -134,7 +134,7 @@ def status(
 ) -> None:
     """Show the worst tables with their scores and reasons, from the ledger."""
     ledger = ledger_of(policies_of(policies), options)
-    rows = [] if observe else ledger.fleet(_STATUS_COLUMNS).to_pylist()
+    rows = [] if observe else ledger.fleet_list(_STATUS_COLUMNS)
     oldest = min((row["observed_at"].timestamp() for row in rows), default=0.0)
     if observe or (observe is None and SYSTEM_CLOCK.now_ms() / 1000 - oldest > max_age_hours * _HOUR_SECONDS):
         rows = list(control_of(policies, options).refresh(run_id=_run_id(), jobs=jobs).values())
