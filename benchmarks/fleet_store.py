@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--tables", type=int, default=2000)
     parser.add_argument("--files", type=int, default=30)
     parser.add_argument("--milliseconds", type=float, default=20)
-    parser.add_argument("--maintained", type=int, default=100, help="number of tables that are maintained")
+    parser.add_argument("--maintained", type=int, default=20, help="number of tables that are maintained")
     parser.add_argument("--directory", type=Path, default=None)
     options = parser.parse_args()
     print(

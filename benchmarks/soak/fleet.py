@@ -137,7 +137,7 @@ def _store(options: argparse.Namespace) -> dict[str, Any]:
         tables=options.tables,
         files=options.files,
         milliseconds=20,
-        maintained=min(100, options.tables // 4),
+        maintained=min(20, options.tables // 4),
         directory=options.directory,
     )
     return _judged(
