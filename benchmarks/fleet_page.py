@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -56,7 +57,9 @@ def measure(*, tables: int, rounds: int, browser: bool, directory: Path | None =
     root = Path(tempfile.mkdtemp(prefix="fleet-page-", dir=directory))
     try:
         policies = _ledger(root, tables)
+        before = _cpu_of_children()
         walls = [_deltaward(root, policies, "status")[0] for _ in range(rounds)]
+        cpu = (_cpu_of_children() - before) / rounds
         page = root / "report.html"
         seconds, _ = _deltaward(root, policies, "report", "--html", str(page))
         shown = _opened(page) if browser else page.read_text()
@@ -64,6 +67,7 @@ def measure(*, tables: int, rounds: int, browser: bool, directory: Path | None =
         return {
             "tables": tables,
             "status_seconds": {"median": round(median(walls), 2), "most": round(max(walls), 2)},
+            "status_cpu_seconds": round(cpu, 2),
             "report_seconds": round(seconds, 2),
             "page_bytes": page.stat().st_size,
             "opened_in": _version() if browser else None,
@@ -194,6 +198,11 @@ def _deltaward(root: Path, policies: Path, command: str, *arguments: str) -> tup
         cwd=ROOT,
     )
     return time.monotonic() - began, done.stdout
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _opened(page: Path) -> str:

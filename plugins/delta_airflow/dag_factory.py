@@ -141,6 +141,7 @@ def maintenance_dag(
     schedule: Any = "@daily",
     environment: Mapping[str, str] | None = None,
     conn_id: str = CONN_ID,
+    verify: bool = True,
     maintenance: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> DAG:
@@ -155,6 +156,7 @@ def maintenance_dag(
         schedule: the DAG's schedule.
         environment: variables that the policy file may use, in addition to the worker's environment.
         conn_id: connection of type `deltaward`. May be a template.
+        verify: False leaves out the verification of the commits.
         maintenance: more arguments of `delta_maintenance`, such as `lease` or `rewrite`.
         arguments: more arguments of the DAG.
     """
@@ -184,6 +186,7 @@ def maintenance_dag(
             environment=environment,
             tables="{{ params.tables | tojson }}",
             vacuum_preview="{{ params.vacuum_preview }}",
+            verify=verify,
             **(maintenance or {}),
         )
     return dag
