@@ -98,6 +98,7 @@ class Query:
         tables: the tables that it may read, in the order of their places.
         parameters: the names of the parameters in it.
         positional: the indexes of the `?` in it.
+        is_parsed: whether sqlglot has parsed it, so that `tables` has every table that it reads.
     """
 
     sql: str
@@ -105,6 +106,7 @@ class Query:
     tables: tuple[FoundTable, ...] = ()
     parameters: frozenset[str] = frozenset()
     positional: tuple[int, ...] = ()
+    is_parsed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +224,7 @@ class InsertMode(Enum):
     APPEND = "append"
     OVERWRITE = "overwrite"
     REPLACE_WHERE = "replace where"
+    REPLACE_USING = "replace using"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +237,7 @@ class Insert(Statement):
         partition: partition columns with a constant as SQL text, or None where the query has the value.
         if_not_exists: `IF NOT EXISTS` after the partition.
         replace_where: the condition of the rows to be replaced.
+        replace_using: the columns whose values in the query tell which rows are replaced.
         sql, start: the SQL text of the whole statement, and its place.
     """
 
@@ -245,6 +249,7 @@ class Insert(Statement):
     partition: tuple[tuple[str, str | None], ...] = ()
     if_not_exists: bool = False
     replace_where: Slice | None = None
+    replace_using: tuple[str, ...] = ()
     schema_evolution: bool = False
     sql: str = ""
     start: int = 0
@@ -307,9 +312,10 @@ class AlterTable(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddColumns(AlterTable):
-    """`ADD COLUMNS (...)`."""
+    """`ADD COLUMNS [IF NOT EXISTS] (...)`."""
 
     columns: tuple[AddedColumn, ...]
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -524,11 +530,21 @@ class Repair(Statement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyInto(Statement):
-    """`COPY INTO name FROM location FILEFORMAT = format`, with its options."""
+    """`COPY INTO name FROM location FILEFORMAT = format`, with its options.
+
+    Attributes:
+        columns: the columns of the table that the files' columns are for; None for all by name.
+        by_position: whether the files' columns are taken by position.
+        values: the expressions of `(SELECT ... FROM location)`; none without it.
+        files, pattern: the files, relative to the location; none for all.
+    """
 
     table: TableReference
     location: str
     file_format: str
+    columns: tuple[str, ...] | None = None
+    by_position: bool = False
+    values: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     pattern: str | None = None
     format_options: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -119,6 +119,9 @@ SUPPORTED: tuple[tuple[str, type[kinds.Statement]], ...] = (
     ("DELETE FROM delta.`/data/people 10m` WHERE birthDate < '1955-01-01'", kinds.Delete),
     ("DELETE FROM people AS p", kinds.Delete),
     ("TRUNCATE TABLE people", kinds.Delete),
+    ("TRUNCATE TABLE people PARTITION (a = 1)", kinds.Delete),
+    ("INSERT INTO t REPLACE USING (d) SELECT 1", kinds.Insert),
+    ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT", kinds.AddColumns),
     ("UPDATE people10m SET gender = 'Female' WHERE gender = 'F'", kinds.Update),
     (
         (
@@ -285,7 +288,7 @@ REFUSED: tuple[tuple[str, str], ...] = (
     ("CREATE TABLE t (a INT) CLUSTER BY AUTO", "CLUSTER BY AUTO"),
     ("WITH s AS (SELECT 1) INSERT INTO t SELECT * FROM s", "WITH before INSERT"),
     ("FROM s INSERT INTO t SELECT a INSERT INTO u SELECT b", "FROM before INSERT"),
-    ("INSERT INTO t REPLACE USING (id) SELECT 1", "REPLACE USING"),
+    ("INSERT INTO t REPLACE ON (a = b) SELECT 1", "REPLACE ON"),
     ("INSERT OVERWRITE DIRECTORY '/x' SELECT 1", "INSERT OVERWRITE DIRECTORY"),
     ("UPDATE t SET a.b = 1", "field a.b"),
     ("MERGE INTO t USING s ON a WHEN MATCHED THEN UPDATE SET * EXCEPT (b)", "EXCEPT"),
@@ -294,16 +297,15 @@ REFUSED: tuple[tuple[str, str], ...] = (
     ("ALTER TABLE t DROP PARTITION (d = 1)", "DROP PARTITION"),
     ("ALTER TABLE t SET SERDEPROPERTIES ('a' = 'b')", "SET SERDEPROPERTIES"),
     ("ALTER TABLE t RECOVER PARTITIONS", "RECOVER"),
-    ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT", "IF NOT EXISTS"),
     ("ALTER TABLE t ALTER COLUMN a SET MASK f", "SET MASK"),
     ("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION=2))", "UPGRADE"),
     ("CONVERT TO DELTA iceberg.`/x`", "iceberg"),
     ("GENERATE other FOR TABLE t", "GENERATE other"),
     ("VACUUM t USING INVENTORY (SELECT 1)", "INVENTORY"),
-    ("COPY INTO t FROM (SELECT a FROM '/x') FILEFORMAT = CSV", "from a query"),
+    ("COPY INTO t FROM (SELECT a FROM '/x' WHERE b) FILEFORMAT = CSV", "query with WHERE"),
+    ("COPY INTO t FROM '/x' FILEFORMAT = CSV VALIDATE", "VALIDATE"),
     ("UNDROP TABLE t", "UNDROP"),
     ("APPLY CHANGES INTO t FROM s", "APPLY CHANGES"),
-    ("TRUNCATE TABLE t PARTITION (a = 1)", "PARTITION"),
     ("SHOW PARTITIONS t PARTITION (a = 1)", "SHOW PARTITIONS"),
 )
 """Statements that are known and refused, and the name in the message."""

@@ -17,6 +17,7 @@ from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.files import COLUMNS, VacuumFile, VacuumFiles
 from delta_core.maintenance.vacuum.guard import require_table_directory
 from delta_core.maintenance.vacuum.listing import KINDS, FileKind, listed_files
+from delta_core.maintenance.vacuum.logged_files import logged_files
 from delta_core.maintenance.vacuum.outer_tables import NeededByOuterTables
 from delta_core.maintenance.vacuum.pinned import PinnedFiles, Pins
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
@@ -155,6 +156,7 @@ def plan_vacuum(
     retention_hours: float | None = None,
     enforce_retention: bool = True,
     force: bool = False,
+    lite: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> VacuumPlan:
     """List the table's files and select those that no version within the retention needs.
@@ -177,6 +179,7 @@ def plan_vacuum(
         snapshot: any version of the table.
         retention_hours: the table's retention, but at least 168 hours, when None.
         enforce_retention, force: False and True together allow a shorter retention.
+        lite: take the removed files from the log instead of a listing; see `logged_files`.
 
     Raises:
         RetentionTooShortError: the retention is shorter than the required retention.
@@ -193,7 +196,8 @@ def plan_vacuum(
     )
     now_ms = clock.now_ms()
     cutoff_ms = retention.cutoff_ms(now_ms)
-    listing = listed_files(snapshot, cutoff_ms=cutoff_ms)
+    find = logged_files if lite else listed_files
+    listing = find(snapshot, cutoff_ms=cutoff_ms)
     latest = snapshot.refresh()
     latest.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
     keep = keys_to_keep(latest, cutoff_ms=cutoff_ms, removes=LoggedRemoves(cutoff_ms=cutoff_ms))

@@ -125,6 +125,8 @@ def _mode(statement: Insert, snapshot: Snapshot, around: Surroundings) -> dict[s
         return {"mode": "append"}
     if statement.replace_where is not None:
         return {"mode": "overwrite", "replace_where": statement.replace_where.sql}
+    if statement.mode is InsertMode.REPLACE_USING:
+        return _replace_using(statement, snapshot)
     fixed = [(name, value) for name, value in statement.partition if value is not None]
     dynamic = (around.spark.conf.get(_OVERWRITE_MODE, "static") or "").lower() == "dynamic"
     if fixed and not (dynamic and len(fixed) < len(statement.partition)):
@@ -135,6 +137,19 @@ def _mode(statement: Insert, snapshot: Snapshot, around: Surroundings) -> dict[s
     if dynamic and snapshot.partition_columns:
         return {"mode": "overwrite", "partition_overwrite_mode": "dynamic"}
     return {"mode": "overwrite"}
+
+
+def _replace_using(statement: Insert, snapshot: Snapshot) -> dict[str, Any]:
+    """The options by which the partitions that have new rows are replaced."""
+    using = {name.casefold() for name in statement.replace_using}
+    if using != {name.casefold() for name in snapshot.partition_columns}:
+        raise UnsupportedSqlError(
+            f"REPLACE USING ({', '.join(statement.replace_using)}) is not supported.",
+            cause="Only the partition columns of the table, all of them, tell which rows are replaced: "
+            f"{', '.join(snapshot.partition_columns) or 'it has none'}.",
+            fix="Use the partition columns, REPLACE WHERE with a condition, or MERGE.",
+        )
+    return {"mode": "overwrite", "partition_overwrite_mode": "dynamic"}
 
 
 def _has_rows(snapshot: Snapshot, condition: str | None, around: Surroundings) -> bool:

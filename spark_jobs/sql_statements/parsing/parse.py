@@ -8,13 +8,13 @@ from typing import Final
 from delta_core.errors import ConfigurationError
 from spark_jobs.sql_statements.parsing.alter import take_alter, take_comment
 from spark_jobs.sql_statements.parsing.changes import (
-    take_copy,
     take_delete,
     take_insert,
     take_merge,
     take_truncate,
     take_update,
 )
+from spark_jobs.sql_statements.parsing.copying import take_copy
 from spark_jobs.sql_statements.parsing.create import left_to_spark, take_create, take_drop, whole
 from spark_jobs.sql_statements.parsing.cursor import NO_BINDINGS, Bindings, Cursor
 from spark_jobs.sql_statements.parsing.query import at_query, query_between, take_query

@@ -115,12 +115,14 @@ def query_between(cursor: Cursor, first: int, last: int) -> Query:
                 positional.append(cursor.question_mark(at))
             else:
                 parameters.add(cursor.tokens[at + 1].value)
+    tables, is_parsed = _tables(cursor, first, last, specials)
     return Query(
         sql=cursor.text(start, end),
         start=start,
-        tables=tuple(_tables(cursor, first, last, specials)),
+        tables=tables,
         parameters=frozenset(parameters),
         positional=tuple(positional),
+        is_parsed=is_parsed,
     )
 
 
@@ -206,11 +208,14 @@ def _bound_of(cursor: Cursor) -> int | str:
     return cursor.integer("version")
 
 
-def _tables(cursor: Cursor, first: int, last: int, specials: list[_Special]) -> Iterator[FoundTable]:
+def _tables(
+    cursor: Cursor, first: int, last: int, specials: list[_Special]
+) -> tuple[tuple[FoundTable, ...], bool]:
+    """The tables of a query, and whether they are all of them."""
     if not any(
         cursor.tokens[at].is_word(word) for at in range(first, last) for word in ("FROM", "JOIN", "TABLE")
     ):
-        return
+        return (), True
     start, end = cursor.tokens[first].start, cursor.tokens[last - 1].end
     text = cursor.text(start, end)
     for special in specials:
@@ -221,14 +226,12 @@ def _tables(cursor: Cursor, first: int, last: int, specials: list[_Special]) -> 
         check_nesting(text)
         trees = sqlglot.parse(text, dialect=PlainCalls)
     except (SqlglotError, RecursionError):
-        yield from _scanned(cursor, first, last, specials)
-        return
+        return tuple(_scanned(cursor, first, last, specials)), False
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        yield from _scanned(cursor, first, last, specials)
-        return
+        return tuple(_scanned(cursor, first, last, specials)), False
     piped = _is_piped(cursor, first, last)
     found = _parsed(cursor, trees[0], start, specials, piped=piped)
-    yield from sorted(found, key=lambda one: one.table.start)
+    return tuple(sorted(found, key=lambda one: one.table.start)), True
 
 
 def _is_piped(cursor: Cursor, first: int, last: int) -> bool:
