@@ -38,7 +38,8 @@ WHERE ss_customer_sk = c_customer_sk AND {select}"""
 QUERIES: Mapping[str, str] = {
     "q1": """
 WITH customer_total_return AS (
-  SELECT sr_customer_sk AS ctr_customer_sk, sr_store_sk AS ctr_store_sk, sum(sr_return_amt) AS ctr_total_return
+  SELECT sr_customer_sk AS ctr_customer_sk, sr_store_sk AS ctr_store_sk,
+         sum(sr_return_amt) AS ctr_total_return
   FROM store_returns, date_dim
   WHERE sr_returned_date_sk = d_date_sk AND d_year = 2000
   GROUP BY sr_customer_sk, sr_store_sk)
@@ -76,7 +77,8 @@ GROUP BY i_item_id ORDER BY i_item_id LIMIT 100""",
 SELECT ca_zip, sum(cs_sales_price)
 FROM catalog_sales, customer, customer_address, date_dim
 WHERE cs_bill_customer_sk = c_customer_sk AND c_current_addr_sk = ca_address_sk
-  AND (substr(ca_zip, 1, 5) IN ('85669', '86197', '88274', '83405', '86475', '85392', '85460', '80348', '81792')
+  AND (substr(ca_zip, 1, 5) IN ('85669', '86197', '88274', '83405', '86475', '85392', '85460', '80348',
+                                '81792')
        OR ca_state IN ('CA', 'WA', 'GA') OR cs_sales_price > 500)
   AND cs_sold_date_sk = d_date_sk AND d_qoy = 2 AND d_year = 2001
 GROUP BY ca_zip ORDER BY ca_zip LIMIT 100""",

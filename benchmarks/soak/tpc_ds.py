@@ -2,9 +2,9 @@
 
     python benchmarks/soak/tpc_ds.py [--scale 0.05] [--only q3 q7]
 
-The data is made by `io.trino.tpcds` from Maven. Each table is written as Parquet by Spark and as a Delta table
-by `spark_jobs.write` (store_sales in partitions). Each query runs twice, over the tables
-by `spark_jobs.sql` and over views of the Parquet files by Spark. Writes `benchmarks/results/soak-tpc-ds.json`;
+The data is made by `io.trino.tpcds` from Maven. Each table is written as Parquet by Spark, and as a Delta
+table by `spark_jobs.write` (store_sales in partitions). Each query runs twice: over the tables by
+`spark_jobs.sql`, and over views of the Parquet files by Spark. Writes a result, and
 exits with 1 when the rows of a query differ.
 """
 
@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from py4j.java_gateway import set_field
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY)]
@@ -77,8 +79,9 @@ def _make(spark: Any, name: str, folder: Path, scale: float) -> int:
     for needed in (raw, folder / "parquet", folder / "delta"):
         needed.mkdir(exist_ok=True)
     options = generator.Options()
-    options.scale, options.directory = scale, str(raw)
-    options.table, options.overwrite = name, True
+    values = {"scale": scale, "directory": str(raw), "table": name, "overwrite": True, "doNotTerminate": True}
+    for key, value in values.items():
+        set_field(options, key, value)
     generator.TableGenerator(options.toSession()).generateTable(table)
     columns = ", ".join(f"`{column.getName()}` {_type(column.getType())}" for column in table.getColumns())
     reader = spark.read.schema(columns).option("sep", "|").option("mode", "FAILFAST")

@@ -1,4 +1,4 @@
-"""Conditions in the history as delta-spark records them: the expressions that Spark has parsed, as text.
+"""Conditions in the history as delta-spark records them: Spark's form of the expressions that it parsed.
 
 The log has the condition as SQL, which can be parsed again. delta-spark's `["('day = 2024-01-01)"]` cannot.
 """
@@ -40,7 +40,7 @@ def as_recorded(predicates: Any) -> Any:
     if not conditions:
         return predicates
     try:
-        found = [_text(term) for sql in conditions for term in _terms(parse(sql))]
+        found = [_recorded(term) for sql in conditions for term in _terms(parse(sql))]
     except ExpressionError:
         return predicates
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
@@ -65,41 +65,41 @@ def _terms(expression: Expression) -> Iterator[Expression]:
         yield from _terms(term)
 
 
-def _text(expression: Expression) -> str:
+def _recorded(expression: Expression) -> str:
     match expression:
         case Column(path):
             return "'" + ".".join(path)
         case Literal(value):
             return _value(value)
         case Comparison(ComparisonOperator.NE, left, right):
-            return f"NOT ({_text(left)} = {_text(right)})"
+            return f"NOT ({_recorded(left)} = {_recorded(right)})"
         case Comparison(operator, left, right) | Arithmetic(operator, left, right):
-            return f"({_text(left)} {operator} {_text(right)})"
+            return f"({_recorded(left)} {operator} {_recorded(right)})"
         case And(terms):
             return _chain(terms, "AND")
         case Or(terms):
             return _chain(terms, "OR")
         case Not(IsNull(operand)):
-            return f"isnotnull({_text(operand)})"
+            return f"isnotnull({_recorded(operand)})"
         case Not(operand):
-            return f"NOT {_text(operand)}"
+            return f"NOT {_recorded(operand)}"
         case IsNull(operand):
-            return f"isnull({_text(operand)})"
+            return f"isnull({_recorded(operand)})"
         case In(operand, values):
-            return f"{_text(operand)} IN ({','.join(_text(value) for value in values)})"
+            return f"{_recorded(operand)} IN ({','.join(_recorded(value) for value in values)})"
         case Like(operand, pattern):
-            return f"{_text(operand)} LIKE {pattern}"
+            return f"{_recorded(operand)} LIKE {pattern}"
         case Cast(operand, data_type):
-            return f"cast({_text(operand)} as {_type(data_type)})"
+            return f"cast({_recorded(operand)} as {_type(data_type)})"
         case Call(name, arguments):
-            return f"'{name}({', '.join(_text(argument) for argument in arguments)})"
+            return f"'{name}({', '.join(_recorded(argument) for argument in arguments)})"
 
 
 def _chain(terms: tuple[Expression, ...], word: str) -> str:
-    text = _text(terms[0])
+    chain = _recorded(terms[0])
     for term in terms[1:]:
-        text = f"({text} {word} {_text(term)})"
-    return text
+        chain = f"({chain} {word} {_recorded(term)})"
+    return chain
 
 
 def _value(value: object) -> str:

@@ -346,7 +346,7 @@ class DeltaTable:
         """
         if condition is None:
             raise ArgumentValueError(
-                f"'condition' in merge cannot be {condition}.", fix="Pass SQL text or a Column."
+                f"'condition' in merge cannot be {condition}.", fix="Pass SQL or a Column."
             )
         rows = source_of(source)
         condition_of(condition, what="'condition' in merge")

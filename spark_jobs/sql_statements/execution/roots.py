@@ -9,7 +9,7 @@ from typing import Final
 
 from delta_core.schema.types import ArrayType, DecimalType, MapType, PrimitiveType, StructType
 from spark_jobs.sql_statements.execution.surroundings import Surroundings
-from spark_jobs.sql_statements.parsing.tokens import SqlText, TokenKind, tokens_of
+from spark_jobs.sql_statements.parsing.tokens import SqlSource, TokenKind, tokens_of
 from spark_jobs.sql_statements.statements import Query, Slice, Statement, TableReference
 
 _READING: Final = frozenset({"SELECT", "FROM", "TABLE", "VALUES", "WITH", "JOIN", "IDENTIFIER"})
@@ -30,7 +30,7 @@ def require_plain_expressions(statement: Statement, around: Surroundings) -> Non
     if not around.table_roots:
         return
     for sql in _expressions(statement):
-        for token in tokens_of(SqlText(sql), around.lexis):
+        for token in tokens_of(SqlSource(sql), around.lexis):
             if token.kind is TokenKind.WORD and token.value.upper() in _READING:
                 around.require_all_allowed(f"{token.value.upper()} in the expression {sql[:100]}")
 

@@ -38,7 +38,7 @@ class Surroundings:
     """The surroundings of one statement.
 
     Attributes:
-        semantics: how the session interprets SQL text.
+        semantics: how the session interprets SQL.
         storage_options, allowed_roots, engine_io: as in `spark_jobs.read`, for every table.
         table_roots: URIs; a table of the statement must be below one of them. Empty allows every table.
         tables: URIs by names in lower case, which come before those of the catalog.

@@ -160,7 +160,7 @@ def _column(cursor: Cursor, table: TableReference) -> AlterColumn:
 
 
 def _hive_change(cursor: Cursor, table: TableReference, column: tuple[str, ...]) -> AlterColumn:
-    """`CHANGE COLUMN old new type [COMMENT text] [FIRST | AFTER column]`."""
+    """`CHANGE COLUMN old new type [COMMENT comment] [FIRST | AFTER column]`."""
     path = cursor.path("name of a column")
     definition = take_column(cursor, path[-1])
     new_name = path[-1] if path[-1] != column[-1] else None

@@ -70,7 +70,7 @@ def take_insert(cursor: Cursor) -> Insert:
         replace_where=where,
         replace_using=using,
         schema_evolution=evolution,
-        sql=cursor.text(cursor.tokens[0].start, cursor.tokens[-1].start).strip(),
+        sql=cursor.between(cursor.tokens[0].start, cursor.tokens[-1].start).strip(),
         start=cursor.tokens[0].start,
     )
 

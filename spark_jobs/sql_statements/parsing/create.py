@@ -96,8 +96,8 @@ def _left_with_query(cursor: Cursor) -> SelectStatement:
 
 
 def whole(cursor: Cursor) -> str:
-    """The SQL text of the whole statement."""
-    return cursor.text(cursor.tokens[0].start, cursor.tokens[-1].start).strip()
+    """The SQL of the whole statement."""
+    return cursor.between(cursor.tokens[0].start, cursor.tokens[-1].start).strip()
 
 
 def _view(cursor: Cursor, *, temporary: bool, replaces: bool) -> Statement:
