@@ -1,9 +1,11 @@
 """delta-spark's own Python tests with `spark_jobs` in its place, on classic Spark or on Connect.
 
     python -m benchmarks.delta_spark_suite --source CHECKOUT [--tag v4.4.0] [--connect] [--only NAME ...]
+    python -m benchmarks.delta_spark_suite --source CHECKOUT --examples
 
 CHECKOUT is a git directory of github.com/delta-io/delta. The tests are read from it and run as they are.
-Writes `benchmarks/results/delta-spark-suite.json`, with one entry for classic and one for Connect.
+With `--examples`, its examples run instead, with another session.
+Writes `benchmarks/results/delta-spark-suite.json`, with an entry for each way.
 Exits with 1 when a test failed that is not known to fail.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,6 +31,14 @@ from tests.support.soak_report import report_head
 
 RESULT = Path(__file__).resolve().parents[1] / "results" / "delta-spark-suite.json"
 FILES = ("test_deltatable", "test_sql")
+EXAMPLES = (
+    "quickstart",
+    "utilities",
+    "table_exists",
+    "quickstart_sql",
+    "quickstart_sql_on_paths",
+    "change_data_feed",
+)
 CONF = {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", "spark.log.level": "ERROR"}
 JVM_ONLY = ("test_verify_paritionedBy_compatibility",)
 """Tests that delta-spark itself leaves out on Connect, because they call the JVM."""
@@ -41,6 +52,7 @@ def main() -> int:
     parser.add_argument("--tag", default="v4.4.0")
     parser.add_argument("--connect", action="store_true")
     parser.add_argument("--only", nargs="*", default=())
+    parser.add_argument("--examples", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -54,14 +66,16 @@ def main() -> int:
 def _run(options: argparse.Namespace, spark: Any, folder: Path) -> int:
     install(spark)
     suite = unittest.TestSuite()
-    for name in FILES:
+    if options.examples:
+        suite.addTests(_examples(options, folder))
+    for name in () if options.examples else FILES:
         _add(suite, _module(options, name, folder), options)
     began = time.monotonic()
     result = unittest.TextTestRunner(verbosity=2 if options.verbose else 1).run(suite)
     failed = {_name(test): text.strip().splitlines()[-1] for test, text in result.failures + result.errors}
     skipped = {_name(test): reason for test, reason in result.skipped}
     passed = result.testsRun - len(failed) - len(skipped)
-    where = "connect" if options.connect else "classic"
+    where = ("examples, " if options.examples else "") + ("connect" if options.connect else "classic")
     print(f"{where}, {options.tag}: {passed} of {result.testsRun - len(skipped)} passed")
     if not options.only:
         _keep(where, options.tag, passed, failed, skipped, seconds=time.monotonic() - began)
@@ -76,7 +90,8 @@ def _keep(
     known[f"{where}, {tag}"] = {
         **report_head("delta-spark-suite", seed=None, seconds=seconds),
         "command": "python -m benchmarks.delta_spark_suite --source CHECKOUT"
-        + (" --connect" if where == "connect" else ""),
+        + (" --examples" if "examples" in where else "")
+        + (" --connect" if "connect" in where else ""),
         "passed": passed,
         "failed": {name: {"error": text, "known": KNOWN.get(name)} for name, text in failed.items()},
         "skipped": skipped,
@@ -84,16 +99,43 @@ def _keep(
     RESULT.write_text(json.dumps(known, indent=2) + "\n")
 
 
-def _module(options: argparse.Namespace, name: str, folder: Path) -> ModuleType:
-    """A test file of the checkout, as a module."""
+def _examples(options: argparse.Namespace, folder: Path) -> list[unittest.TestCase]:
+    """The examples as tests: the session is the one that runs, and paths are in a folder of their own."""
+    return [_example(name, _text_of(options, f"examples/python/{name}.py"), folder) for name in EXAMPLES]
+
+
+def _example(name: str, code: str, folder: Path) -> unittest.TestCase:
+    code = re.sub(
+        r"SparkSession\s*\\?\s*\.builder.*?\.getOrCreate\(\)", "SparkSession.active()", code, flags=re.DOTALL
+    )
+    code = code.replace("/tmp/", f"{folder}/{name}/").replace("spark.stop()", "pass")
+
+    class Example(unittest.TestCase):
+        def id(self) -> str:
+            return name
+
+        def runTest(self) -> None:  # noqa: N802 - unittest's name
+            (folder / name).mkdir()
+            exec(compile(code, f"{name}.py", "exec"), {"__name__": "__main__"})
+
+    return Example()
+
+
+def _text_of(options: argparse.Namespace, path: str) -> str:
+    """A file of the checkout."""
     found = subprocess.run(
-        ["git", "-C", str(options.source), "show", f"{options.tag}:python/delta/tests/{name}.py"],
+        ["git", "-C", str(options.source), "show", f"{options.tag}:{path}"],
         capture_output=True,
         text=True,
         check=True,
     )
+    return found.stdout
+
+
+def _module(options: argparse.Namespace, name: str, folder: Path) -> ModuleType:
+    """A test file of the checkout, as a module."""
     path = folder / f"{name}.py"
-    path.write_text(found.stdout)
+    path.write_text(_text_of(options, f"python/delta/tests/{name}.py"))
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

@@ -33,6 +33,7 @@ def install(spark: Any) -> None:
     _builder_of_the_jvm()
     _patch_sql(type(spark))
     _patch_reader(type(spark.read))
+    _patch_stream(type(spark.readStream))
     _patch_writer(type(spark.range(1).write))
 
 
@@ -165,28 +166,49 @@ def _patch_reader(reader: type[Any]) -> None:
         options = _options(self, format, given)
         if options.pop("format", "") != FORMAT:
             return load(self, path, format, **given) if (format or given) else load(self, path)
-        spark = DeltaTestCase.spark
-        if options.get("readchangedata", options.get("readchangefeed", "")).lower() == "true":
-            return spark_jobs.read_changes(
-                spark,
-                path,
-                starting_version=_number(options.get("startingversion")),
-                ending_version=_number(options.get("endingversion")),
-            )
-        return spark_jobs.read(
-            spark,
-            path,
-            version=_number(options.get("versionasof")),
-            timestamp=options.get("timestampasof"),
-            allowed_roots=[tempfile.gettempdir()],
-        )
+        return _read(path, options)
 
     def table_delta(self: Any, name: str) -> Any:
-        if _options(self, None, {}).get("format") == FORMAT:
-            return spark_jobs.DeltaTable.forName(DeltaTestCase.spark, name).toDF()
-        return table(self, name)
+        options = _options(self, None, {})
+        if options.pop("format", "") != FORMAT:
+            return table(self, name)
+        return _read(names.resolve(DeltaTestCase.spark, name).uri, options)
 
     reader.load, reader.table = load_delta, table_delta
+
+
+def _read(path: str, options: dict[str, str]) -> Any:
+    spark = DeltaTestCase.spark
+    if options.get("readchangedata", options.get("readchangefeed", "")).lower() == "true":
+        return spark_jobs.read_changes(
+            spark,
+            path,
+            starting_version=_number(options.get("startingversion")),
+            ending_version=_number(options.get("endingversion")),
+        )
+    if "versionasof" not in options and "timestampasof" not in options:
+        return spark_jobs.DeltaTable.forPath(spark, path, allowed_roots=[tempfile.gettempdir()]).toDF()
+    return spark_jobs.read(
+        spark,
+        path,
+        version=_number(options.get("versionasof")),
+        timestamp=options.get("timestampasof"),
+    )
+
+
+def _patch_stream(reader: type[Any]) -> None:
+    """`readStream.format("delta")` reads by the data source `deltaward`."""
+    choose, table = reader.format, reader.table
+
+    def chosen(self: Any, source: str) -> Any:
+        return choose(self, "deltaward" if source == FORMAT else source)
+
+    def of_table(self: Any, name: str) -> Any:
+        if names.is_registered(DeltaTestCase.spark, name):
+            return self.load(names.resolve(DeltaTestCase.spark, name).uri)
+        return table(self, name)
+
+    reader.format, reader.table = chosen, of_table
 
 
 def _patch_writer(writer: type[Any]) -> None:

@@ -116,7 +116,7 @@ def _partition_condition(cursor: Cursor) -> Slice:
     if any(value is None for _, value in items):
         cursor.fail("Each partition column needs a value", token=token, fix="Write PARTITION (name = value).")
     terms = [f"{quote_name(name)} <=> ({value})" for name, value in items]
-    return Slice(sql=" AND ".join(terms), start=token.start, end=cursor.peek().start)
+    return Slice(sql=" AND ".join(terms), start=token.start, end=cursor.tokens[cursor.position - 1].end)
 
 
 def take_alias(cursor: Cursor) -> str | None:

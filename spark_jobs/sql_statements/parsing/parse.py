@@ -158,14 +158,39 @@ def _is_of_spark(cursor: Cursor) -> bool:
 
 def _query(cursor: Cursor) -> Statement:
     if cursor.at("FROM") or cursor.at("WITH"):
-        _refuse_statements_in_query(cursor)
+        inner = _statement_in_query(cursor)
+        if inner is not None:
+            return _insert_with(cursor, inner)
     query = take_query(cursor)
     cursor.expect_end("The query")
     return SelectStatement(query=query)
 
 
-def _refuse_statements_in_query(cursor: Cursor) -> None:
-    """Refuse `WITH ... INSERT` and `FROM ... INSERT`, in which a query is not all of the statement."""
+def _insert_with(cursor: Cursor, at: int) -> Statement:
+    """`WITH ... INSERT INTO t query` as `INSERT INTO t WITH ... query`, which means the same."""
+    sql, begin = cursor.source.sql, cursor.tokens[at].start
+    insert = take_insert(
+        Cursor(cursor.source, cursor.tokens[at:], bindings=cursor.bindings, lexis=cursor.lexis)
+    )
+    query = insert.query.start
+    place = next(index for index, token in enumerate(cursor.tokens) if token.start >= query)
+    if cursor.tokens[place].is_word("WITH") or any(token.is_symbol("?") for token in cursor.tokens):
+        cursor.unsupported(
+            "WITH before INSERT with a second WITH, or with ?",
+            token=cursor.tokens[at],
+            fix="Begin with INSERT INTO, and write the whole query after the name of the table.",
+        )
+    end = cursor.tokens[-1].start
+    source = SqlSource(f"{sql[begin:query]} {sql[cursor.tokens[0].start : begin]} {sql[query:end]}")
+    tokens = tokens_of(source, cursor.lexis)
+    return take_insert(Cursor(source, tokens, bindings=cursor.bindings, lexis=cursor.lexis))
+
+
+def _statement_in_query(cursor: Cursor) -> int | None:
+    """The place of INSERT in `WITH ... INSERT`, in which a query is not all of the statement.
+
+    Raises UnsupportedSqlError for other statements after a query.
+    """
     depth = 0
     for index, token in enumerate(cursor.tokens):
         depth += token.is_symbol("(") - token.is_symbol(")")
@@ -176,11 +201,14 @@ def _refuse_statements_in_query(cursor: Cursor) -> None:
         for word, second in pairs:
             if token.is_word(word) and after.is_word(second):
                 begin = cursor.peek().value.upper()
+                if (begin, word) == ("WITH", "INSERT"):
+                    return index
                 cursor.unsupported(
                     f"{begin} before {word}",
                     token=token,
                     fix=f"Begin with {word} {second}, and write the query after the name of the table.",
                 )
+    return None
 
 
 def _explain(cursor: Cursor) -> Statement:

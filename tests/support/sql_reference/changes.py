@@ -28,6 +28,8 @@ _INSERT = (
     right("INSERT INTO t SELECT * FROM s VERSION AS OF 0", ids(1, 2, 2, 3, 3, 4)),
     right("INSERT INTO t WITH x AS (SELECT * FROM s) SELECT * FROM x WHERE id > 3", ids(1, 2, 3, 4)),
     right("INSERT INTO t (SELECT * FROM s WHERE id = 4)", ids(1, 2, 3, 4)),
+    right("WITH x AS (SELECT * FROM s) INSERT INTO t SELECT * FROM x WHERE id = 4", ids(1, 2, 3, 4)),
+    right("WITH x AS (SELECT * FROM s WHERE id = :i) INSERT OVERWRITE t TABLE x", ids(4), arguments={"i": 4}),
     right("INSERT INTO t SELECT * FROM s WHERE id NOT IN (SELECT id FROM t)", ids(1, 2, 3, 4)),
     right("INSERT INTO t FROM s SELECT id, name, d WHERE id = 4", ids(1, 2, 3, 4)),
     right("INSERT INTO t PARTITION (d = DATE'2024-02-01') VALUES (4, 'd')", ids(1, 2, 3, 4)),

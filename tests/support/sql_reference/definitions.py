@@ -62,7 +62,8 @@ _CREATE = (
     ),
     right(
         _new(
-            "(id INT, s STRING DEFAULT 'none') TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+            "(id INT, s STRING DEFAULT 'none') "
+            "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
         ),
         field_has("s", {"CURRENT_DEFAULT": "'none'"}, table="new"),
     ),

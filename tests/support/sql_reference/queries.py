@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from tests.support.sql_reference.case import at_least, columns, ids, result, right, value
+from tests.support.sql_reference.case import at_least, columns, result, right, value
 
 _SELECT = (
     right("SELECT id FROM t", result(1, 2, 3)),
