@@ -28,6 +28,7 @@ from benchmarks.delta_spark_suite.adapter import install
 from spark_jobs.connect_server import ConnectServer
 from spark_jobs.session import get_session
 from tests.support.soak_report import report_head
+from tests.support.spark import CONF as SMALL
 
 RESULT = Path(__file__).resolve().parents[1] / "results" / "delta-spark-suite.json"
 FILES = ("test_deltatable", "test_sql")
@@ -39,7 +40,7 @@ EXAMPLES = (
     "quickstart_sql_on_paths",
     "change_data_feed",
 )
-CONF = {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", "spark.log.level": "ERROR"}
+CONF = {**SMALL, "spark.ui.enabled": "false"}
 JVM_ONLY = ("test_verify_paritionedBy_compatibility",)
 """Tests that delta-spark itself leaves out on Connect, because they call the JVM."""
 KNOWN = {"test_create_table_geo_types": "geometry and geography, a preview of delta-spark, are refused"}

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import spark_jobs
-from delta_core.table_features import feature, removal, removal_rules
+from delta_core.table_features import enablement, feature, removal, removal_rules
 from spark_jobs import names
 
 FORMAT = "delta"
@@ -121,7 +121,8 @@ def _test_features() -> None:
     }
     feature.FEATURES.update(features)  # type: ignore[attr-defined]
     removal_rules.RULES.update(rules)  # type: ignore[attr-defined]
-    removal._SPELLINGS.update({name.lower(): name for name in features})
+    for known in (removal._SPELLINGS, enablement._SPELLINGS):
+        known.update({name.lower(): name for name in features})
 
 
 class _JvmBuilder:
