@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkStructType
 
 
-def with_table_schema(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The frame, with comments, and with NOT NULL columns that are not nullable in its schema.
+def with_table_schema(frame: DataFrame, schema: StructType, alias: str | None = None) -> DataFrame:
+    """The frame, with an alias if there is one, with comments, and with NOT NULL columns that are not nullable in its schema.
 
     Spark makes every column of a file nullable, and an expression that is never null would keep filters from
     the files. Therefore only the schema that the returned frame shows says NOT NULL: frames that are made
@@ -22,6 +22,8 @@ def with_table_schema(frame: DataFrame, schema: StructType) -> DataFrame:
     """
     if any(COMMENT_KEY in field.metadata for field in schema):
         frame = frame.select(*[_commented(field) for field in schema])
+    if alias is not None:
+        frame = frame.alias(alias)
     if all(field.nullable for field in schema):
         return frame
     required = {field.name for field in schema if not field.nullable}

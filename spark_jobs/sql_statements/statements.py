@@ -283,13 +283,14 @@ class Update(RowChange):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge(TableStatement):
-    """`MERGE INTO`. The source is a table or a query."""
+    """`MERGE INTO`. The source is a table or a query; its columns may get names after its alias."""
 
     source: TableReference | Query
     on: Slice
     clauses: Mapping[str, tuple[ClauseParams, ...]] = field(hash=False)
     alias: str | None = None
     source_alias: str | None = None
+    source_columns: tuple[str, ...] = ()
     schema_evolution: bool = False
 
 

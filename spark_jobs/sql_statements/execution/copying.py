@@ -185,7 +185,7 @@ def _rows(
         raise as_delta_error(error, doing="reading the files") from error
     schema = snapshot.schema
     frame = _named(statement, frame, schema)
-    return assigned(frame, schema, from_strings=not statement.values)
+    return assigned(frame, schema, from_strings=() if statement.values else frame.columns)
 
 
 def _named(statement: CopyInto, frame: DataFrame, schema: StructType) -> DataFrame:

@@ -299,8 +299,9 @@ def clone(statement: CloneTable, around: Surroundings) -> DataFrame:
         return no_rows(around.spark)
     if existing is not None and statement.mode is CreateMode.CREATE:
         raise _exists(statement.table)
-    source_uri = around.uri(statement.source)
-    source = around.snapshot(source_uri, statement.source)
+    reference = around.at_version(statement.source)
+    source_uri = around.uri(reference)
+    source = around.snapshot(source_uri, reference)
     copied: list[tuple[int, ...]] = []
 
     def make(uri: str) -> None:
@@ -375,10 +376,14 @@ def alter(statement: AlterTable, around: Surroundings) -> DataFrame:
         case SetProperties():
             change.set_properties(statement.properties, commit_properties=commit)
         case UnsetProperties():
-            keys = statement.keys
-            if statement.if_exists:
-                known = around.core(around.uri(statement.table)).metadata().configuration
-                keys = tuple(key for key in keys if key in known)
+            known = around.core(around.uri(statement.table)).metadata().configuration
+            keys = tuple(key for key in statement.keys if key in known)
+            if not statement.if_exists and keys != statement.keys:
+                missing = next(key for key in statement.keys if key not in known)
+                raise ConfigurationError(
+                    f"The table {statement.table.name} has no property {missing!r}.",
+                    fix="Correct the name, or write UNSET TBLPROPERTIES IF EXISTS.",
+                )
             if keys:
                 change.unset_properties(keys, commit_properties=commit)
         case ClusterBy():

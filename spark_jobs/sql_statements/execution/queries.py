@@ -6,6 +6,7 @@ place by a view of this DataFrame, which exists for this query only; nothing els
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,8 @@ def query_frame(query: Query, around: Surroundings, *, prefix: str = "") -> Data
         _require_named_tables(query, around)
     pieces: list[tuple[int, int, str]] = []
     frames: dict[str, Any] = {}
-    for found in query.tables:
+    for one in query.tables:
+        found = replace(one, table=around.at_version(one.table))
         address = around.find(found.table)
         if address is None:
             _require_plain(found, around)
@@ -226,6 +228,7 @@ def source_frame(source: TableReference | Query, around: Surroundings) -> DataFr
     """The rows of a table, of this library or of Spark, or of a query."""
     if isinstance(source, Query):
         return query_frame(source, around)
+    source = around.at_version(source)
     address = around.find(source)
     if address is not None:
         return reference_frame(source, address.uri, around)

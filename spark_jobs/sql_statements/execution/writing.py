@@ -41,7 +41,8 @@ def insert(statement: Insert, around: Surroundings) -> DataFrame:
     snapshot = around.snapshot(address.uri, statement.table)
     schema = snapshot.schema
     frame = _named(statement, query_frame(statement.query, around), schema)
-    frame = assigned(_with_partition(statement, frame, schema), schema)
+    fixed = [name for name, value in statement.partition if value is not None]
+    frame = assigned(_with_partition(statement, frame, schema), schema, from_strings=fixed)
     options = _mode(statement, snapshot, around)
     if statement.if_not_exists and _has_rows(snapshot, options.get("replace_where"), around):
         return no_rows(around.spark)
@@ -194,6 +195,8 @@ def merge_rows(statement: Merge, around: Surroundings) -> DataFrame:
     """Merge the rows of a table or a query."""
     uri = around.uri(statement.table)
     source = source_frame(statement.source, around)
+    if statement.source_columns:
+        source = _renamed(source, statement.source_columns)
     alias = statement.source_alias
     if alias is None and isinstance(statement.source, TableReference):
         alias = _last(statement.source)
@@ -223,6 +226,16 @@ def merge_rows(statement: Merge, around: Surroundings) -> DataFrame:
         "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
     )
     return frame_of(around.spark, schema, [(sum(counts), *counts)])
+
+
+def _renamed(source: DataFrame, names: tuple[str, ...]) -> DataFrame:
+    """The rows of a source with other names, as `AS s(a, b)` gives them."""
+    if len(names) != len(source.columns):
+        raise SchemaMismatchError(
+            f"The source has {len(source.columns)} columns, and {len(names)} names after its alias.",
+            fix="Give each column of the source one name.",
+        )
+    return source.toDF(*names)
 
 
 def _last(table: TableReference) -> str | None:

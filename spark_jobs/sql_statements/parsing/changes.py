@@ -187,6 +187,9 @@ def take_merge(cursor: Cursor) -> Merge:
     cursor.expect("USING")
     source = _source(cursor)
     source_alias = take_alias(cursor)
+    source_columns: tuple[str, ...] = ()
+    if source_alias is not None and cursor.peek().is_symbol("("):
+        source_columns = cursor.in_brackets(lambda: cursor.identifier("name of a column"))
     cursor.expect("ON")
     on = cursor.slice("condition of the merge", "WHEN")
     clauses: dict[str, list[ClauseParams]] = {name: [] for name in _LISTS}
@@ -209,6 +212,7 @@ def take_merge(cursor: Cursor) -> Merge:
         clauses=lists,
         alias=alias,
         source_alias=source_alias,
+        source_columns=source_columns,
         schema_evolution=evolution,
     )
 

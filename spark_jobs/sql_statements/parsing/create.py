@@ -227,7 +227,7 @@ def _options(cursor: Cursor) -> dict[str, Any]:
         elif cursor.accept("TBLPROPERTIES"):
             put("properties", cursor.properties("table property"))
         elif cursor.at_any("OPTIONS", "CLUSTERED", "SKEWED", "ROW", "STORED", "WITH", "DEFAULT"):
-            if cursor.at("WITH") and at_query(cursor):
+            if cursor.at("WITH") and not cursor.at("WITH", "ROW"):
                 return options
             cursor.unsupported(
                 f"The clause {cursor.peek().value.upper()} of CREATE TABLE",

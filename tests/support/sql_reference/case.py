@@ -231,7 +231,7 @@ def rows_of(*numbers: int) -> pa.Table:
     return pa.table(
         {
             "id": pa.array(numbers, pa.int64()),
-            "name": [NAMES[number - 1] for number in numbers],
+            "name": pa.array([NAMES[number - 1] for number in numbers], pa.string()),
             "d": pa.array([DAYS[number - 1] for number in numbers], pa.date32()),
         }
     )

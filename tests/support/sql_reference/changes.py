@@ -84,7 +84,7 @@ _DELETE = (
     right("DELETE FROM t WHERE d = date_add(DATE'2024-01-01', 1)", ids(1, 3)),
     right("TRUNCATE TABLE t", ids()),
     right("TRUNCATE TABLE t PARTITION (d = DATE'2024-01-02')", ids(1, 3)),
-    refused("DELETE FROM t WHERE id IN (SELECT id FROM s)", "", "ExpressionError"),
+    refused("DELETE FROM t WHERE id IN (SELECT id FROM s)", "subquery", "ConfigurationError"),
 )
 
 _UPDATE = (
@@ -107,7 +107,7 @@ _UPDATE = (
     right("UPDATE delta.`{folder}/t` SET name = NULL WHERE id = 1", names(None, "b", "c")),
     right("UPDATE t SET name = concat(name, '-', id) WHERE name IN ('a', 'c')", names("a-1", "b", "c-3")),
     right("UPDATE t SET `name` = 'q' WHERE `id` = 3;", names("a", "b", "q")),
-    refused("UPDATE t SET nothing = 1", "nothing", "SchemaError"),
+    refused("UPDATE t SET nothing = 1", "nothing", "ExpressionError"),
 )
 
 _COUNTS = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
@@ -204,7 +204,7 @@ _MERGE = (
     refused(
         "MERGE INTO t USING (VALUES (1), (1)) v(id) ON t.id = v.id WHEN MATCHED THEN UPDATE SET name = 'x'",
         "",
-        "MergeCardinalityError",
+        "MergeDuplicateMatchError",
     ),
 )
 

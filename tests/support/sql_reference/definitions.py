@@ -255,7 +255,7 @@ _ALTER = (
     right(_alter("CHANGE name COMMENT 'y'"), field_has("name", {"comment": "y"})),
     right(
         _alter("ADD CONSTRAINT positive CHECK (id > 0)"),
-        property_is("delta.constraints.positive", "id > 0"),
+        property_is("delta.constraints.positive", "(`id` > CAST(0 AS BIGINT))"),
         operation("ADD CONSTRAINT"),
     ),
     right(

@@ -67,7 +67,7 @@ _UPKEEP = (
         "CONVERT TO DELTA parquet.`{folder}/partitioned` PARTITIONED BY (k INT)",
         ids(1, 2, table="partitioned"),
     ),
-    refused("CONVERT TO DELTA parquet.`{folder}/partitioned`", "", "ConversionError"),
+    refused("CONVERT TO DELTA parquet.`{folder}/partitioned`", "partition columns", "SchemaError"),
     refused("CONVERT TO DELTA iceberg.`{folder}/plain`", "iceberg"),
     right("GENERATE symlink_format_manifest FOR TABLE s", ids(2, 3, 4, table="s")),
     right("FSCK REPAIR TABLE t DRY RUN", columns("dataFilePath", "dataFileMissing"), version(3)),
