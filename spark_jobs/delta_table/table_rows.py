@@ -17,7 +17,7 @@ def with_table_schema(frame: DataFrame, schema: StructType, alias: str | None = 
     """The frame, with an alias if there is one, with comments, and with NOT NULL columns that are not nullable in its schema.
 
     Spark makes every column of a file nullable, and an expression that is never null would keep filters from
-    the files. Therefore only the schema that the returned frame shows says NOT NULL: frames that are made
+    the files. Therefore only the schema that the returned frame shows has NOT NULL: frames that are made
     from it have nullable columns, and their filters reach the files.
     """
     if any(COMMENT_KEY in field.metadata for field in schema):

@@ -244,7 +244,7 @@ class Insert(TableStatement):
         partition: partition columns with a constant as SQL, or None where the query has the value.
         if_not_exists: `IF NOT EXISTS` after the partition.
         replace_where: the condition of the rows to be replaced.
-        replace_using: the columns whose values in the query tell which rows are replaced.
+        replace_using: the columns whose values in the query select the rows to be replaced.
         sql, start: the SQL of the whole statement, and its place.
     """
 

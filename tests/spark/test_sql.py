@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -360,6 +361,20 @@ def test_only_allowed_tables_are_used(sql: Sql) -> None:
     ):
         with pytest.raises(PathEscapeError):
             sql(text, table_roots=allowed)
+
+
+def test_files_are_loaded_once_by_statements_at_the_same_time(sql: Sql) -> None:
+    for number in range(3):
+        name = sql.folder / "landing" / f"{number}.json"
+        name.parent.mkdir(exist_ok=True)
+        name.write_text(f'{{"id": {number + 10}, "name": "n"}}\n')
+    statement = "COPY INTO {t} FROM '{folder}/landing' FILEFORMAT = JSON"
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: sql(statement), range(3)))
+    assert sorted(rows[0]["num_inserted_rows"] for rows in found) == [0, 0, 3]
+    assert ids(rows_of(sql.uri)) == [1, 2, 3, 10, 11, 12]
+    recorded = sql.table.snapshot.transactions
+    assert sum(name.startswith("deltaward:copy-into:") for name in recorded) == 3
 
 
 def test_errors_are_typed(sql: Sql) -> None:

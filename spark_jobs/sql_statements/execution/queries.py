@@ -145,7 +145,7 @@ def _require_named_tables(query: Query, around: Surroundings) -> None:
     if not any(first.is_word(word) for word in QUERY_WORDS):
         around.require_all_allowed(f"the statement {first.value.upper()[:40]}")
     if not query.is_parsed:
-        around.require_all_allowed("a query whose tables cannot all be told from its syntax")
+        around.require_all_allowed("a query with syntax that may hide a table")
     known = [(found.table.start - query.start, found.table.end - query.start) for found in query.tables]
     for token, after in pairwise(tokens):
         if after.is_symbol("(") and (token.is_word("IDENTIFIER") or token.is_word("STREAM")):

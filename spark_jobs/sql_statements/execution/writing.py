@@ -146,7 +146,7 @@ def _replace_using(statement: Insert, snapshot: Snapshot) -> dict[str, Any]:
     if using != {name.casefold() for name in snapshot.partition_columns}:
         raise UnsupportedSqlError(
             f"REPLACE USING ({', '.join(statement.replace_using)}) is not supported.",
-            cause="Only the partition columns of the table, all of them, tell which rows are replaced: "
+            cause="Only the partition columns of the table, all of them, select the rows to be replaced: "
             f"{', '.join(snapshot.partition_columns) or 'it has none'}.",
             fix="Use the partition columns, REPLACE WHERE with a condition, or MERGE.",
         )
