@@ -18,7 +18,7 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.leases.pins import pins_in_force
 from delta_core.log.log_path import commit_path
 from delta_core.log.outer_tables import OuterTable, outer_tables
-from delta_core.maintenance.rewriting.planned_files import require_same_table
+from delta_core.maintenance.plan_json import require_same_table
 from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
 from delta_core.maintenance.vacuum.outer_tables import NeededByOuterTables
@@ -26,6 +26,7 @@ from delta_core.maintenance.vacuum.pinned import Pins
 from delta_core.maintenance.vacuum.plan import VacuumPlan
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.task import delete_files
+from delta_core.numpy_columns import to_numpy
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -39,6 +40,7 @@ _LOGGER = logging.getLogger(__name__)
 
 _FILES_PER_TASK = 250
 _TASKS_PER_CHECK = 16
+_LOCAL_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ def apply_vacuum(
         plan: made by `plan_vacuum`, in this or another process.
         before_deleting: called before each group of deletions; an exception stops the vacuum.
         run: the surroundings. Only the end commit records the idempotency key. Without an executor, a local
-            disk gets one thread.
+            disk gets four threads.
 
     Raises:
         MaintenanceError: the plan is for another table, or contains files that a vacuum never deletes; or
@@ -151,7 +153,7 @@ class _Deletion:
         self._cutoff_ms = _cutoff_by_store_time(plan, store_now_ms)
         self._removes = LoggedRemoves(cutoff_ms=self._cutoff_ms)
         self._paths = ListedPaths(plan.columns.column("path"))
-        self._is_young = plan.columns.column("modified_ms").to_numpy() >= self._cutoff_ms
+        self._is_young = to_numpy(plan.columns.column("modified_ms")) >= self._cutoff_ms
         # Planned files that the newest version, and each pin, still needs; computed once per version or pin.
         self._needed: tuple[int, Rows] | None = None
         self._needed_by_pins: dict[tuple[int, str], Rows] = {}
@@ -233,8 +235,12 @@ class _Deletion:
 
 
 def _default_executor(store: LogStore) -> Executor:
-    """The default executor: one thread for a local disk, several for network shares and object stores."""
-    return InlineExecutor(None if store.remote or not store.consistent_listing else 1)
+    """The default executor: threads for network shares and object stores, and fewer for a local disk.
+
+    A file system that discards the blocks of each deleted file makes a deletion wait for the device.
+    """
+    is_local = not store.remote and store.consistent_listing
+    return InlineExecutor(_LOCAL_THREADS if is_local else None)
 
 
 def _slices(total: int, size: int) -> Iterator[slice]:
@@ -253,7 +259,7 @@ def _needed_by_outer_tables(
     return NeededByOuterTables(
         above,
         ListedPaths(plan.columns.column("path")),
-        plan.columns.column("modified_ms").to_numpy(),
+        to_numpy(plan.columns.column("modified_ms")),
         clock=run.clock,
         now_ms=now_ms,
     )

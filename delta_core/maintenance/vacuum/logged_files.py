@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import DeletionVectorDescriptor, RemoveFile
@@ -17,8 +18,10 @@ from delta_core.log.commit_reader import read_commits
 from delta_core.maintenance.vacuum.listing import KINDS, OLD_FILES, FileKind, Listing, classify
 from delta_core.maintenance.vacuum.listing import may_have_iceberg_metadata as is_for_iceberg
 from delta_core.maintenance.vacuum.protected import commits_in_log
+from delta_core.numpy_columns import from_numpy
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore, ObjectInfo
+from delta_core.storage.name_columns import name_column
 from delta_core.storage.parallel import parallel
 from delta_core.storage.uri import resolve_data_path
 
@@ -26,7 +29,7 @@ _FILES_AT_ONCE = 1024
 _COMMITS_AT_ONCE = 64
 
 
-def logged_files(snapshot: Snapshot, *, cutoff_ms: int) -> Listing:
+def logged_files(snapshot: Snapshot, *, cutoff_ms: int) -> tuple[Listing, pa.Table]:
     """The files that exist and that the log names as removed before the cutoff.
 
     These are the files of the tombstones, and of the `remove` actions in all older commits that are still in
@@ -35,6 +38,9 @@ def logged_files(snapshot: Snapshot, *, cutoff_ms: int) -> Listing:
 
     Cost: one listing of the log, one request for each of its commits before the cutoff, and one request for
     each removed file.
+
+    Returns:
+        As `listed_files`: the numbers of the files, and the files with the schema OLD_FILES.
 
     Raises:
         StorageError: a commit, or the state of a file, could not be read.
@@ -45,21 +51,22 @@ def logged_files(snapshot: Snapshot, *, cutoff_ms: int) -> Listing:
     paths = {path: of_kind(path) for path in _removed_paths(snapshot, cutoff_ms=cutoff_ms)}
     wanted = [path for path, kind in paths.items() if kind is FileKind.DATA]
     found = [info for info in _existing(snapshot.store, wanted) if info.modified_ms < cutoff_ms]
-    columns = {
-        "path": [info.path for info in found],
-        "size_bytes": [info.size_bytes for info in found],
-        "modified_ms": [info.modified_ms for info in found],
-        "kind": [KINDS.index(FileKind.DATA)] * len(found),
-    }
-    return Listing(
+    numbers = [
+        np.array([value(info) for info in found], dtype=kind)
+        for value, kind in (
+            (lambda info: info.size_bytes, np.int64),
+            (lambda info: info.modified_ms, np.int64),
+            (lambda _: KINDS.index(FileKind.DATA), np.int8),
+        )
+    ]
+    listing = Listing(
         num_files=len(found),
         total_bytes=sum(info.size_bytes for info in found),
         num_directories=len({info.path.rpartition("/")[0] for info in found}),
-        old_files=pa.table(
-            [pa.array(columns[field.name]).cast(field.type) for field in OLD_FILES], schema=OLD_FILES
-        ),
         inner_tables=(),
     )
+    names = name_column([info.path for info in found])
+    return listing, pa.table([names, *map(from_numpy, numbers)], schema=OLD_FILES)
 
 
 def _existing(store: LogStore, paths: list[str]) -> Iterator[ObjectInfo]:
