@@ -148,7 +148,7 @@ def latencies(
 def append(table: str | StoreTable, number: int) -> None:
     """Commit one row with the time before the commit."""
     rows = pa.table({"number": pa.array([number], pa.int64()), "at": [time.time()]})
-    write_deltalake(table, rows, mode="append")  # type: ignore[arg-type] # as an open table
+    write_deltalake(table, rows, mode="append")
 
 
 def append_all(write: Callable[[int], None], commits: int, pause: float) -> None:

@@ -14,6 +14,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import (
     ConfigurationError,
     ExpressionError,
+    MissingDataFileError,
     SchemaMismatchError,
     StreamDataLossError,
     TableChangedError,
@@ -128,6 +129,13 @@ def test_errors_of_queries_have_their_types(spark: SparkSession, tmp_path: Path)
     with pytest.raises(Exception, match="id"):
         query.awaitTermination()
     assert isinstance(spark_jobs.stream_error(query), SchemaMismatchError)
+    stream = spark_jobs.stream(spark, str(table)).foreach_batch(lambda rows, _: None)
+    for path in table.glob("*.parquet"):
+        path.unlink()
+    query = stream.trigger(**AVAILABLE_NOW).start(tmp_path / "c4")
+    with pytest.raises(Exception, match="data file"):
+        query.awaitTermination()
+    assert isinstance(spark_jobs.stream_error(query), MissingDataFileError)
 
 
 def test_a_table_as_a_bus(spark: SparkSession, tmp_path: Path) -> None:
