@@ -107,7 +107,7 @@ def test_killed_queries_on_spark(tmp_path: Path, record_property: Callable[[str,
             met[f"{way} source, {interrupted(tmp_path, way, 'out', 'copy')}"] += 1
     final = started("tests.support.stream_driver", tmp_path, "finish")
     try:
-        assert final.wait(timeout=300) == 0
+        assert final.wait(timeout=900) == 0
     finally:
         if final.poll() is None:
             kill(final)
