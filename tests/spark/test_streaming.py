@@ -19,6 +19,7 @@ from delta_core.errors import (
     StreamDataLossError,
     TableChangedError,
 )
+from delta_core.leases.pins import pins_in_force
 from tests.support.documents import EXAMPLES, run_blocks
 from tests.support.soak import SEED, rounds
 from tests.support.spark import collected, rows_of
@@ -85,7 +86,10 @@ def test_a_change_feed(spark: SparkSession, tmp_path: Path) -> None:
 def test_columns_and_predicates(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     append(table, 1, 2, 3)
-    assert read_all(spark, table, tmp_path, where="id > 1", columns=["ID"]) == [[{"id": 2}, {"id": 3}]]
+    options = {"where": "id > 1", "columns": ["ID"], "pinName": "copy"}
+    assert read_all(spark, table, tmp_path, **options) == [[{"id": 2}, {"id": 3}]]
+    (pin,) = pins_in_force(DeltaTable(str(table)).store, store_now_ms=0)
+    assert (pin.holder, pin.version) == ("the stream copy", 0)
 
 
 def test_wrong_arguments_of_a_source(spark: SparkSession, tmp_path: Path) -> None:
