@@ -16,6 +16,7 @@ from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.files import COLUMNS, VacuumFile, VacuumFiles
 from delta_core.maintenance.vacuum.guard import require_table_directory
 from delta_core.maintenance.vacuum.listing import KINDS, FileKind, listed_files
+from delta_core.maintenance.vacuum.logged_files import logged_files
 from delta_core.maintenance.vacuum.outer_tables import NeededByOuterTables
 from delta_core.maintenance.vacuum.pinned import PinnedFiles, Pins
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
@@ -157,6 +158,7 @@ def plan_vacuum(
     retention_hours: float | None = None,
     enforce_retention: bool = True,
     force: bool = False,
+    lite: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> VacuumPlan:
     """List the table's files and select those that no version within the retention needs.
@@ -179,6 +181,7 @@ def plan_vacuum(
         snapshot: any version of the table.
         retention_hours: the table's retention, but at least 168 hours, when None.
         enforce_retention, force: False and True together allow a shorter retention.
+        lite: take the removed files from the log instead of a listing; see `logged_files`.
 
     Raises:
         RetentionTooShortError: the retention is shorter than the required retention.
@@ -195,8 +198,9 @@ def plan_vacuum(
     )
     now_ms = clock.now_ms()
     cutoff_ms = retention.cutoff_ms(now_ms)
+    find = logged_files if lite else listed_files
     # Each table of names is large, and is freed as soon as the next one has replaced it.
-    listing, files = listed_files(snapshot, cutoff_ms=cutoff_ms)
+    listing, files = find(snapshot, cutoff_ms=cutoff_ms)
     latest = snapshot.refresh()
     latest.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
     keep = keys_to_keep(latest, cutoff_ms=cutoff_ms, removes=LoggedRemoves(cutoff_ms=cutoff_ms))
