@@ -44,7 +44,8 @@ class BuiltIn:
 
 BUILT_IN: Final[Mapping[str, BuiltIn]] = {
     "describe": BuiltIn(
-        module="job_commands", summary="Show a table's identity, schema, properties, protocol, size."
+        module="job_commands",
+        summary="Show a table's identity, schema, properties, protocol, size, and its pins.",
     ),
     "history": BuiltIn(module="log_commands", summary="List the commits, newest first: when, what, by whom."),
     "plan": BuiltIn(
