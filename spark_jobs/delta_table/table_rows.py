@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def with_table_schema(frame: DataFrame, schema: StructType, alias: str | None = None) -> DataFrame:
-    """The frame, with an alias if there is one, with comments, and with NOT NULL columns that are not nullable in its schema.
+    """The frame with the table's comments and NOT NULL columns in its schema, and with an alias if given.
 
     Spark makes every column of a file nullable, and an expression that is never null would keep filters from
     the files. Therefore only the schema that the returned frame shows has NOT NULL: frames that are made
