@@ -272,7 +272,7 @@ class TableOptimizer:
         return self._rewrite(plan, run, memory_limit_bytes)
 
     def _newest(self) -> Snapshot:
-        self._table.update_incremental()
+        self._table.adopt_newest()
         return self._table.snapshot
 
     def _rewrite(
