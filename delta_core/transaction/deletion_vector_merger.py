@@ -17,7 +17,7 @@ bounds contain many values. So the rows are read: if none of them matches, there
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,7 +27,6 @@ from delta_core.actions import (
     Action,
     AddCdcFile,
     AddFile,
-    DeletionVectorDescriptor,
     Metadata,
     Protocol,
     RemoveFile,
@@ -35,13 +34,10 @@ from delta_core.actions import (
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.deletion_vectors.file_update import (
     DeletionVectorUnion,
-    count_records,
-    physical_records,
     removed,
     unite,
     update_deletion_vector,
 )
-from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.errors import DeltaError
@@ -49,11 +45,10 @@ from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import canonical_log_path
 from delta_core.table_features.table_properties import TableProperties
-from delta_core.transaction.commit_result import CommitResult, Committed
 from delta_core.transaction.conflict_checker import RuleViolation, find_conflict
 from delta_core.transaction.conflict_resolver import Resolution
-from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.read_set import CommitFootprint
+from delta_core.transaction.row_resolver import RowResolver, deletion_vector_id, without_files
 from delta_core.transaction.winning_commit import WinningCommit
 
 _log = logging.getLogger(__name__)
@@ -63,8 +58,6 @@ MOST_READ_BYTES: Final = 256 << 20
 
 SETTLED_RULES: Final = frozenset({"concurrent_append", "delete_read", "delete_delete"})
 """The rules that fire on a file with a new deletion vector: it counts as removed, and as added with rows."""
-
-_NOTHING: Final[Positions] = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +98,11 @@ class _MergedFile:
         return self.union is not None and not self.union.is_unchanged and not self.union.deletes_all
 
 
-class DeletionVectorMerger:
+class DeletionVectorMerger(RowResolver):
     """Settles conflicts of a statement and its winners that delete rows of the same files.
 
     It is for statements that evaluate each row separately (DELETE, UPDATE). They delete rows only through
-    deletion vectors and copy no other rows to new files. One resolver serves one transaction. The statement
-    calls `discard` with the result when the transaction has ended.
+    deletion vectors and copy no other rows to new files.
 
     A transaction such as an UPDATE also writes data or change data of the rows that it deletes. Then a row
     that the winner deleted too is a conflict: it must not be restored or reported twice.
@@ -140,27 +132,15 @@ class DeletionVectorMerger:
             may_insert: whether the statement could have inserted a row if one that it deletes were missing.
             settles: False when the outcome also depends on rows that the statement does not delete. Then
                 every conflict stands, and the resolver only notices that rows were moved.
-            properties: the table's properties. They determine where deletion vector files are written.
-            access: where files outside the table may be read.
-            clock: gives the deletion timestamps of removed files.
+            properties, access, clock: see `RowResolver`.
         """
-        self._store = store
+        super().__init__(store, properties=properties, access=access, clock=clock)
         self._matches = matches
         self._observed = observed
         self._may_insert = may_insert
         self._settles = settles
-        self._properties = properties
-        self._access = access
-        self._clock = clock
-        self._written: list[DeletionVectorDescriptor] = []
-        self._last: Sequence[Action] | None = None
         self.rows_were_moved = False
         """Whether the transaction lost to a rewrite, which only moved the rows of its files."""
-
-    @property
-    def has_settled(self) -> bool:
-        """Whether a settled conflict has replaced the staged actions."""
-        return self._last is not None
 
     def resolve(
         self,
@@ -191,23 +171,6 @@ class DeletionVectorMerger:
         if resolution is not None:
             self._last = resolution.actions
         return resolution
-
-    def discard(self, result: CommitResult, owned: OwnedFiles) -> None:
-        """Delete the files that no commit needs, once the transaction has ended.
-
-        After a commit these are the deletion vectors that a later attempt replaced. After a failure that
-        certainly committed nothing, these are all files. Errors are handled as in `OwnedFiles.discard`.
-
-        Args:
-            result: the result of the transaction.
-            owned: the files that the statement itself has written.
-        """
-        all_files = owned.with_deletion_vectors(self._written)
-        if isinstance(result, Committed):
-            if self._last is not None and not result.already_applied:
-                all_files.discard_deletion_vectors_not_in(self._last)
-            return
-        all_files.discard(result)
 
     def _settle(
         self, winner: WinningCommit, actions: Sequence[Action], transaction: CommitFootprint
@@ -241,7 +204,7 @@ class DeletionVectorMerger:
                 if kept.key in adds:
                     return None
                 continue  # The file was only read. Its remaining rows match or do not match as before.
-            if _deletion_vector_id(removed_here) != _deletion_vector_id(kept.before):
+            if deletion_vector_id(removed_here) != deletion_vector_id(kept.before):
                 return None
             own_add = adds.get(kept.key)
             new_positions = self._new_positions(own_add, before, records)
@@ -254,7 +217,7 @@ class DeletionVectorMerger:
             return None
         return Resolution(
             actions=self._rebased(actions, merged),
-            rest=_without(winner, settled),
+            rest=without_files(winner, settled),
             counts=_counts(merged.values()),
         )
 
@@ -317,15 +280,6 @@ class DeletionVectorMerger:
                 result.append(new)
         return result
 
-    def _records(self, file: AddFile) -> int:
-        count = physical_records(file)
-        return count_records(self._store, file, access=self._access) if count is None else count
-
-    def _positions(self, dv: DeletionVectorDescriptor | None, records: int) -> Positions:
-        if dv is None:
-            return _NOTHING
-        return read_deletion_vector(self._store, dv, num_rows=records, access=self._access)
-
     def _new_positions(self, own_add: AddFile | None, before: Positions, records: int) -> Positions | None:
         """The rows that the transaction deletes from a file; None when it deletes all remaining rows."""
         if own_add is None:
@@ -370,17 +324,6 @@ def _is_disputed(
     return violation is not None and violation.rule in SETTLED_RULES
 
 
-def _without(winner: WinningCommit, settled: Collection[str]) -> WinningCommit:
-    info = winner.commit_info
-    return replace(
-        winner,
-        # Without its removes the winner could be mistaken for a blind append.
-        commit_info=None if info is None else replace(info, is_blind_append=False),
-        adds=tuple(add for add in winner.adds if canonical_log_path(add.path) not in settled),
-        removes=tuple(remove for remove in winner.removes if canonical_log_path(remove.path) not in settled),
-    )
-
-
 def _merge(
     kept: _KeptFile,
     own_add: AddFile | None,
@@ -415,7 +358,3 @@ def _counts(merged: Iterable[_MergedFile]) -> dict[str, int]:
         has_both = file.gets_deletion_vector and file.kept.after.deletion_vector is not None
         counts["numDeletionVectorsUpdated"] += has_both - (had and file.had_deletion_vector)
     return counts
-
-
-def _deletion_vector_id(file: RemoveFile) -> str | None:
-    return None if file.deletion_vector is None else file.deletion_vector.unique_id

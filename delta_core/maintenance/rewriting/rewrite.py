@@ -15,6 +15,7 @@ from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.metrics import operation_metrics
 from delta_core.maintenance.rewriting.planned_files import LiveSources, PlannedFile, still_live
 from delta_core.maintenance.rewriting.rows_by_id import RowsById
+from delta_core.maintenance.rewriting.rows_by_value import RowsByValue
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.task_stores import share_with_tasks
@@ -96,7 +97,8 @@ def rewrite(
     feed see no change. When the commit fails, the new files are deleted, unless its outcome is unknown.
 
     If the table uses deletion vectors, rows that other commits delete meanwhile are deleted from the new
-    files (`carried_deletions`). For that, `write` must keep the order of rows, or rows must have row ids.
+    files (`carried_deletions`). If `write` does not keep the order of rows, the rows are found by their row
+    ids or their values.
 
     Args:
         latest: the newest version, after a check that this writer can rewrite the table's files.
@@ -154,17 +156,17 @@ def rewrite(
 
 
 def _resolver(latest: Snapshot, new: NewFiles, run: Run) -> DeletionCarrier | None:
-    """The resolver for deletions of concurrent commits; None where their rows would not be found."""
+    """The resolver for deletions of concurrent commits; None in a table without deletion vectors."""
     if not uses_deletion_vectors(latest):
         return None
     rows: RowMap
+    tracking = write_plan_of(latest).row_tracking
     if new.moved is not None:
         rows = RowsInOrder(new.moved)
-    else:
-        tracking = write_plan_of(latest).row_tracking
-        if tracking is None:
-            return None
+    elif tracking is not None:
         rows = RowsById(latest, tracking, access=run.access)
+    else:
+        rows = RowsByValue(latest, access=run.access)
     return DeletionCarrier(
         latest.store, rows, properties=latest.properties, access=run.access, clock=run.clock
     )
