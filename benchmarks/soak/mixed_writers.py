@@ -36,6 +36,7 @@ sys.path.insert(0, str(REPOSITORY))
 import spark_jobs  # noqa: E402 - a program
 from delta_core import DeltaTable, write_deltalake  # noqa: E402
 from delta_core.errors import ConcurrentModificationError, DeltaError  # noqa: E402
+from delta_core.merge.clauses import MergeAction  # noqa: E402
 from spark_jobs.dml.clauses import MergeClause, MergeClauses  # noqa: E402
 from spark_jobs.session import get_session  # noqa: E402
 from tests.support.delta_spark_reader import SETTINGS, SMALL_QUERIES  # noqa: E402
@@ -50,8 +51,8 @@ SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.int64())])
 PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
 TRACKED = {"delta.enableRowTracking": "true"}
 UPSERT = MergeClauses(
-    matched=(MergeClause(action="update", values={"v": "s.v"}),),  # type: ignore[arg-type]
-    not_matched=(MergeClause(action="insert_all"),),  # type: ignore[arg-type]
+    matched=(MergeClause(action=MergeAction.UPDATE, values={"v": "s.v"}),),
+    not_matched=(MergeClause(action=MergeAction.INSERT_ALL),),
 )
 
 REWRITES: tuple[Callable[[Any], Any], ...] = (
@@ -142,7 +143,7 @@ class Writer:
                 self.update({"v": "v + 1"}, "id = 0")
             elif self.engine == "spark":
                 clauses = MergeClauses(
-                    matched=(MergeClause(action="update", values={"v": "t.v + 1"}),)  # type: ignore[arg-type]
+                    matched=(MergeClause(action=MergeAction.UPDATE, values={"v": "t.v + 1"}),)
                 )
                 frame = self.spark.createDataFrame([(0,)], "id bigint").coalesce(1).alias("s")
                 spark_jobs.merge(self.spark, str(self.root), frame, "t.id = s.id", clauses)
