@@ -7,8 +7,9 @@ versions, so it is valid at every isolation level. The conflict rules still chec
 (PROTOCOL.md, "Deletion Vectors", "Action Reconciliation").
 
 A conflict is settled for a file that the winner kept under its path, when at least the rows deleted before
-are still deleted. A restore that restored some rows remains a conflict. So does a compaction that moved the
-rows: then the statement can look for its rows again (`dml.moved_rows`).
+are still deleted. A restore that restored some rows remains a conflict. If a rewrite such as a compaction
+moved the rows, a row map finds them in the new files, which get the deletion vectors instead. Where it does
+not find them, the statement can run again (`dml.moved_rows`).
 
 The rules judge the files that a winner added by their statistics. An UPDATE of a few rows adds a file whose
 bounds contain many values. So the rows are read: if none of them matches, there is no conflict.
@@ -17,7 +18,7 @@ bounds contain many values. So the rows are read: if none of them matches, there
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -48,6 +49,7 @@ from delta_core.table_features.table_properties import TableProperties
 from delta_core.transaction.conflict_checker import RuleViolation, find_conflict
 from delta_core.transaction.conflict_resolver import Resolution
 from delta_core.transaction.read_set import CommitFootprint
+from delta_core.transaction.row_map import OldFile, OldRows, RowMap
 from delta_core.transaction.row_resolver import RowResolver, deletion_vector_id, without_files
 from delta_core.transaction.winning_commit import WinningCommit
 
@@ -115,6 +117,7 @@ class DeletionVectorMerger(RowResolver):
         *,
         matches: Callable[[AddFile], bool] | None = None,
         observed: Mapping[str, Positions] | None = None,
+        moved: RowMap | None = None,
         may_insert: bool = False,
         settles: bool = True,
         properties: TableProperties | None = None,
@@ -129,6 +132,7 @@ class DeletionVectorMerger(RowResolver):
                 only statistics decide.
             observed: for each file that the statement read, by its canonical path, the rows that it does not
                 change and whose deletion would change its result. None when there are no such rows.
+            moved: finds rows that a rewrite has moved. None when a rewrite is a conflict.
             may_insert: whether the statement could have inserted a row if one that it deletes were missing.
             settles: False when the outcome also depends on rows that the statement does not delete. Then
                 every conflict stands, and the resolver only notices that rows were moved.
@@ -137,10 +141,13 @@ class DeletionVectorMerger(RowResolver):
         super().__init__(store, properties=properties, access=access, clock=clock)
         self._matches = matches
         self._observed = observed
+        self._moved = moved
         self._may_insert = may_insert
         self._settles = settles
         self.rows_were_moved = False
         """Whether the transaction lost to a rewrite, which only moved the rows of its files."""
+        self.has_followed = False
+        """Whether rows that a rewrite has moved were found in its new files."""
 
     def resolve(
         self,
@@ -158,19 +165,97 @@ class DeletionVectorMerger(RowResolver):
         """
         if violation.rule not in SETTLED_RULES:
             return None
-        self.rows_were_moved = violation.rule == "delete_delete" and _moves_rows(winner, transaction)
-        if self.rows_were_moved or not self._settles:
+        moves = violation.rule == "delete_delete" and _moves_rows(winner, transaction)
+        # Until the rows are found.
+        self.rows_were_moved = moves
+        if not self._settles:
             return None
         try:
-            resolution = self._settle(winner, actions, transaction)
+            if moves:
+                resolution = self._follow(winner, actions)
+            else:
+                resolution = self._settle(winner, actions, transaction)
         except DeltaError as error:
             _log.warning(
                 "deletion vectors could not be merged", extra={"winner": winner.version, "error": str(error)}
             )
             return None
         if resolution is not None:
+            self.has_followed = self.has_followed or moves
+            self.rows_were_moved = False
             self._last = resolution.actions
         return resolution
+
+    def _follow(self, winner: WinningCommit, actions: Sequence[Action]) -> Resolution | None:
+        """The actions with deletion vectors of the new files of a rewrite instead of its old files."""
+        if self._moved is None or self._observed is not None:
+            return None
+        if any(isinstance(action, Metadata | Protocol) for action in actions):
+            return None
+        removes = {canonical_log_path(a.path): a for a in actions if isinstance(a, RemoveFile)}
+        adds = {canonical_log_path(a.path): a for a in actions if isinstance(a, AddFile)}
+        kept = {canonical_log_path(add.path) for add in winner.adds}
+        gone = {canonical_log_path(r.path): r for r in winner.removes}
+        new_files = [add for add in winner.adds if canonical_log_path(add.path) not in gone]
+        moved = [key for key in gone if key in removes and key not in kept]
+        if sum(add.size_bytes for add in new_files) > MOST_READ_BYTES:
+            return None
+        old: list[OldRows] = []
+        for key in moved:
+            own = removes[key]
+            if deletion_vector_id(own) != deletion_vector_id(gone[key]):
+                return None
+            records = self._records_of(own)
+            before = self._positions(own.deletion_vector, records)
+            new = self._new_positions(adds.get(key), before, records)
+            if new is None:
+                new = np.setdiff1d(np.arange(records, dtype=np.int64), before, assume_unique=True)
+            file = OldFile(remove=own, left_out=before, num_records=records)
+            old.append(OldRows(file=file, positions=new))
+        found = self._moved.new_positions(old, new_files)
+        if found is None:
+            return None
+        unions = []
+        for add in new_files:
+            if add.path not in found:
+                continue
+            records = self._records(add)
+            known = self._positions(add.deletion_vector, records)
+            if len(np.intersect1d(known, found[add.path])):
+                return None
+            unions.append((add, unite(known, found[add.path], num_records=records)))
+        followed = [a for a in actions if not self._is_of(a, frozenset(moved))]
+        return Resolution(
+            actions=[*followed, *self._deleting(unions, data_change=removes[moved[0]].data_change)],
+            rest=without_files(winner, {*moved, *(canonical_log_path(add.path) for add, _ in unions)}),
+        )
+
+    @staticmethod
+    def _is_of(action: Action, keys: Collection[str]) -> bool:
+        return isinstance(action, AddFile | RemoveFile) and canonical_log_path(action.path) in keys
+
+    def _deleting(
+        self, files: Sequence[tuple[AddFile, DeletionVectorUnion]], *, data_change: bool
+    ) -> Iterator[Action]:
+        """The actions that delete rows of files."""
+        now_ms = self._clock.now_ms()
+        partly = [(add, union) for add, union in files if not union.deletes_all]
+        dvs = write_deletion_vectors(
+            self._store, (union.positions for _, union in partly), properties=self._properties
+        )
+        self._written += dvs.descriptors
+        for (add, union), dv in zip(partly, dvs.descriptors, strict=True):
+            update = update_deletion_vector(
+                add,
+                dv,
+                deletion_timestamp_ms=now_ms,
+                num_records=union.num_records,
+                data_change=data_change,
+            )
+            yield from (action for action in (update.remove, update.add) if action is not None)
+        for add, union in files:
+            if union.deletes_all:
+                yield removed(add, deletion_timestamp_ms=now_ms, data_change=data_change)
 
     def _settle(
         self, winner: WinningCommit, actions: Sequence[Action], transaction: CommitFootprint

@@ -10,7 +10,12 @@ import numpy as np
 
 from delta_core.actions import Action, AddFile, DeletionVectorDescriptor, RemoveFile
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.deletion_vectors.file_update import count_records, physical_records
+from delta_core.deletion_vectors.file_update import (
+    count_records,
+    physical_records,
+    records_in_statistics,
+    rows_in_footer,
+)
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
@@ -78,6 +83,13 @@ class RowResolver:
     def _records(self, file: AddFile) -> int:
         count = physical_records(file)
         return count_records(self._store, file, access=self._access) if count is None else count
+
+    def _records_of(self, file: RemoveFile) -> int:
+        count = records_in_statistics(file.stats)
+        if count is None:
+            place = self._access.locate(file.path, store=self._store)
+            count = rows_in_footer(place, access=self._access)
+        return count
 
     def _positions(self, dv: DeletionVectorDescriptor | None, records: int) -> Positions:
         if dv is None:

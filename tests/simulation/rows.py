@@ -27,17 +27,12 @@ from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.transaction.carried_deletions import (
-    DeletionCarrier,
-    MovedRows,
-    OldRows,
-    RowMap,
-    RowsInOrder,
-)
+from delta_core.transaction.carried_deletions import DeletionCarrier
 from delta_core.transaction.commit_result import CommitResult, Committed, Conflict
 from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.file_actions import add_actions, remove_actions
 from delta_core.transaction.owned_files import OwnedFiles
+from delta_core.transaction.row_map import MovedRows, OldRows, RowMap, RowsInOrder
 from tests.simulation.history import PARTITIONS, SCHEMA_STRING, STAMPED, Job, Kind, Plan
 from tests.simulation.programs import Program, partition_is
 
@@ -113,10 +108,12 @@ class RowProgram(Program):
         taken = by, self._random.randrange(by)
         result: CommitResult | None = None
         for number in range(MAX_MOVES):
-            resolver = DeletionVectorMerger(self._store, clock=self._clock)
+            moved = _RowsByTag() if taken[0] > 2 else None
+            resolver = DeletionVectorMerger(self._store, clock=self._clock, moved=moved)
             result = self._take_rows(job, taken, resolver, aged=job.aged and not number)
             if not isinstance(result, Conflict) or not resolver.rows_were_moved:
-                self.record.relocated += number > 0 and isinstance(result, Committed)
+                relocated = number > 0 or resolver.has_followed
+                self.record.relocated += relocated and isinstance(result, Committed)
                 return result
         return result
 
@@ -234,24 +231,24 @@ class RowProgram(Program):
 class _RowsByTag:
     """The row map of a rewrite that sorts: as `RowsById`, with the ids of the tags."""
 
-    def __init__(self, before: Mapping[str, AddFile]) -> None:
-        self._before = before
+    def __init__(self, before: Mapping[str, AddFile] | None = None) -> None:
+        self._before = before or {}
 
     def new_positions(
         self, rows: Sequence[OldRows], new_files: Sequence[AddFile]
     ) -> Mapping[str, Positions] | None:
-        wanted = {
-            _row_ids(self._before[old.file.remove.path], old.file.num_records)[at]
-            for old in rows
-            for at in old.positions.tolist()
-        }
+        wanted = set()
+        for old in rows:
+            file = self._before.get(old.file.remove.path, old.file.remove)
+            ids = _row_ids(file, old.file.num_records)
+            wanted |= {ids[at] for at in old.positions.tolist()}
         found = {}
         for new in new_files:
-            ids = (new.tags or {})[IDS_TAG].split()
-            found[new.path] = np.array(
-                [at for at, row_id in enumerate(ids) if int(row_id) in wanted], np.int64
-            )
-        return found
+            listed = (new.tags or {}).get(IDS_TAG, "").split()
+            places = [at for at, row_id in enumerate(listed) if int(row_id) in wanted]
+            if places:
+                found[new.path] = np.array(places, np.int64)
+        return found if sum(map(len, found.values())) == len(wanted) else None
 
 
 def _tagged(file: AddFile, ids: Sequence[int]) -> AddFile:
@@ -259,7 +256,7 @@ def _tagged(file: AddFile, ids: Sequence[int]) -> AddFile:
     return replace(file, stats=json.dumps({"numRecords": len(ids)}), tags=tags)
 
 
-def _row_ids(file: AddFile, rows: int) -> list[int]:
+def _row_ids(file: AddFile | RemoveFile, rows: int) -> list[int]:
     """The ids of a file's rows, by position."""
     if tag := (file.tags or {}).get(IDS_TAG):
         return [int(row_id) for row_id in tag.split()]

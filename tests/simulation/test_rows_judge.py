@@ -13,10 +13,11 @@ import pytest
 
 from delta_core.deletion_vectors.file_update import unite
 from delta_core.transaction import conflict_checker, deletion_vector_merger
-from delta_core.transaction.carried_deletions import DeletionCarrier, RowsInOrder
+from delta_core.transaction.carried_deletions import DeletionCarrier
 from delta_core.transaction.conflict_resolver import Resolution
 from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.row_ids import RowIds
+from delta_core.transaction.row_map import RowsInOrder
 from tests.simulation.history import draw_plan
 from tests.simulation.rows import RowProgram, rowed
 from tests.simulation.simulation import collect_garbage_rarely, run_plan

@@ -8,23 +8,22 @@ from typing import Any
 
 from delta_core.actions import AddFile, Metadata
 from delta_core.data.file_writer import Compression
-from delta_core.data.write_plan import write_plan_of
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.dml.row_statement import uses_deletion_vectors
+from delta_core.dml.sorted_rows import rows_of_any_order
 from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.metrics import operation_metrics
 from delta_core.maintenance.rewriting.planned_files import LiveSources, PlannedFile, still_live
-from delta_core.maintenance.rewriting.rows_by_id import RowsById
-from delta_core.maintenance.rewriting.rows_by_value import RowsByValue
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.task_stores import share_with_tasks
 from delta_core.table_features.feature import WriterKind
-from delta_core.transaction.carried_deletions import DeletionCarrier, MovedRows, RowMap, RowsInOrder
+from delta_core.transaction.carried_deletions import DeletionCarrier
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.owned_files import OwnedFiles
+from delta_core.transaction.row_map import MovedRows, RowMap, RowsInOrder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,14 +158,9 @@ def _resolver(latest: Snapshot, new: NewFiles, run: Run) -> DeletionCarrier | No
     """The resolver for deletions of concurrent commits; None in a table without deletion vectors."""
     if not uses_deletion_vectors(latest):
         return None
-    rows: RowMap
-    tracking = write_plan_of(latest).row_tracking
+    rows: RowMap = rows_of_any_order(latest, access=run.access)
     if new.moved is not None:
         rows = RowsInOrder(new.moved)
-    elif tracking is not None:
-        rows = RowsById(latest, tracking, access=run.access)
-    else:
-        rows = RowsByValue(latest, access=run.access)
     return DeletionCarrier(
         latest.store, rows, properties=latest.properties, access=run.access, clock=run.clock
     )

@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.actions import AddFile
+from delta_core.deletion_vectors.file_update import physical_records
+from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.scan.record_batches import FileReader
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
-from delta_core.transaction.carried_deletions import OldRows, PartitionRows, by_partition
+from delta_core.transaction.row_map import OldRows, PartitionRows, by_partition
 from delta_core.transaction.row_resolver import NO_POSITIONS
 
 MOST_ROWS: Final = 1_000_000
@@ -60,6 +62,12 @@ class RowsByValue:
     ) -> Mapping[str, Positions] | None:
         """See `RowMap`. None also when more than MOST_ROWS rows of a partition are deleted."""
         found: dict[str, Positions] = {}
+        for new in new_files:
+            if new.deletion_vector is not None:
+                gone = read_deletion_vector(
+                    self._store, new.deletion_vector, num_rows=physical_records(new), access=self._access
+                )
+                self._taken[new.path] = np.union1d(self._taken.get(new.path, NO_POSITIONS), gone)
         for group in by_partition(rows, new_files):
             if sum(len(old.positions) for old in group.rows) > MOST_ROWS:
                 return None

@@ -14,7 +14,7 @@ from delta_core.scan.row_tracking import ROW_ID, FileRowTracking, RowTrackingRea
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.row_tracking import RowTracking
-from delta_core.transaction.carried_deletions import OldRows, by_partition
+from delta_core.transaction.row_map import OldRows, by_partition
 
 RowIds = npt.NDArray[np.int64]
 
