@@ -1,10 +1,13 @@
-"""The MERGE case's source: 120,000 rows of lineitem, half of them changed, half of them new."""
+"""The sources of the MERGE cases: 120,000 rows of lineitem, half of them changed and half new; a stream."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -46,3 +49,30 @@ def merge_source(cache: Path) -> Path:
 def _with(table: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
     position = table.schema.get_field_index(name)
     return table.set_column(position, table.schema.field(position), values)
+
+
+_STREAMED_ROWS = 100_000
+_SPREAD = 1_000_003
+"""Prime, so that the products of it and consecutive numbers are a permutation."""
+
+
+def source_stream(rows: int, keys: str) -> pa.RecordBatchReader:
+    """A stream of rows with distinct keys in no order, `string` or `integer`, and two values."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, rows, _STREAMED_ROWS):
+            numbers = np.arange(start, min(start + _STREAMED_ROWS, rows), dtype=np.int64) * _SPREAD % rows
+            yield keyed_rows(numbers, keys, note="new")
+
+    return pa.RecordBatchReader.from_batches(keyed_rows(np.arange(1), keys, note="").schema, batches())
+
+
+def keyed_rows(numbers: npt.NDArray[np.int64], keys: str, *, note: str) -> pa.RecordBatch:
+    """Rows of the streamed case: the key of each number, a measure and a note."""
+    key = pa.array(numbers)
+    if keys == "string":
+        digits = pc.utf8_lpad(key.cast(pa.string()), 12, "0")
+        key = pc.binary_join_element_wise("customer", digits, "-")
+    measure = pa.array(numbers / 7)
+    notes = pc.binary_join_element_wise(note, pa.array(numbers % 1000).cast(pa.string()), " ")
+    return pa.RecordBatch.from_arrays([key, measure, notes], names=["key", "measure", "note"])

@@ -19,39 +19,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pendulum
-from airflow.sdk import Param, dag
-
-from delta_airflow.dag_defaults import CONN_ID, connection_param, default_args
-from delta_airflow.task_groups.maintenance import delta_maintenance
+from delta_airflow.dag_factory import maintenance_dag
 
 HOME = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser()
 ROOT = {"DELTAWARD_TABLES_ROOT": os.environ.get("DELTAWARD_TABLES_ROOT") or f"{HOME}/deltaward/tables"}
 POLICIES = Path(os.environ.get("DELTAWARD_POLICIES") or Path(__file__).parent / "config" / "tables.yaml")
 
-
-@dag(
+dag = maintenance_dag(
+    POLICIES,
     schedule=os.environ.get("DELTAWARD_MAINTENANCE_SCHEDULE", "@daily") or None,
-    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    catchup=False,
-    max_active_runs=1,
-    default_args=default_args(conn_id=CONN_ID),
-    description="Maintain the tables of the policy file: plan, run the due maintenance, verify",
+    environment=ROOT,
     doc_md=__doc__,
-    tags=["deltaward", "maintenance"],
-    params={
-        "tables": Param([], type="array", items={"type": "string"}, description="Table names; empty for all"),
-        "vacuum_preview": Param(False, type="boolean", description="Plan vacuum as if retention were over"),
-        "connection": connection_param(),
-    },
 )
-def table_maintenance() -> None:
-    delta_maintenance(
-        POLICIES,
-        environment=ROOT,
-        tables="{{ params.tables | tojson }}",
-        vacuum_preview="{{ params.vacuum_preview }}",
-    )
-
-
-table_maintenance()

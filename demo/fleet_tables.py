@@ -49,7 +49,14 @@ class Made:
 
 
 def make_fleet(
-    root: Path, *, tables: int, seed: int = 30, files: int = 30, zipf: float | None = None
+    root: Path,
+    *,
+    tables: int,
+    seed: int = 30,
+    files: int = 30,
+    zipf: float | None = None,
+    usual_checkpoints: bool = False,
+    kinds: Mapping[str, float] = KINDS,
 ) -> list[Made]:
     """Create tables below `root/<schema>/<table>`.
 
@@ -59,6 +66,9 @@ def make_fleet(
         seed: decides which table is of which kind.
         files: the number of files of a table that is sick or healthy by its files.
         zipf: with an exponent, the numbers of files follow Zipf's law from `files * 20` down to 4.
+        usual_checkpoints: whether the writers of all kinds but `long_tail` wrote a checkpoint for every ten
+            commits, as usual writers do, and the numbers of files differ by up to ten.
+        kinds: the share of each kind.
     """
     chance = random.Random(seed)
     templates = root.parent / f".{root.name}-templates"
@@ -66,11 +76,14 @@ def make_fleet(
     known: dict[tuple[str, int], Path] = {}
     made = []
     for number in range(tables):
-        kind = chance.choices(list(KINDS), weights=list(KINDS.values()))[0]
+        kind = chance.choices(list(kinds), weights=list(kinds.values()))[0]
         count = files if zipf is None else max(4, round(files * 20 / (number + 1) ** zipf))
+        if usual_checkpoints and kind in ("small_files", "retention_debt"):
+            count += chance.randrange(10)
         template = known.get((kind, count))
         if template is None:
-            template = known[kind, count] = _template(templates / f"{kind}-{count}", kind, count)
+            place = templates / f"{kind}-{count}"
+            template = known[kind, count] = _template(place, kind, count, usual_checkpoints)
         path = f"schema_{number % 20:02d}/{kind}_{number:05d}"
         _copy(template, root / path, chance, checkpoint=kind == "healthy")
         made.append(Made(path=path, kind=kind, files=count))
@@ -78,9 +91,10 @@ def make_fleet(
     return made
 
 
-def _template(path: Path, kind: str, files: int) -> Path:
+def _template(path: Path, kind: str, files: int, usual_checkpoints: bool) -> Path:
     uri = str(path)
-    quiet = {"delta.checkpointInterval": "1000000"}
+    often = usual_checkpoints and kind != "long_tail"
+    quiet = {} if often else {"delta.checkpointInterval": "1000000"}
     if kind == "empty":
         DeltaTable.create(uri, _rows(0).schema)
     elif kind == "healthy":

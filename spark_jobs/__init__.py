@@ -27,6 +27,7 @@ _EXPORTS = {
     "read": "spark_jobs.reader.read",
     "read_changes": "spark_jobs.reader.changes",
     "stream": "spark_jobs.streaming.source",
+    "stream_error": "spark_jobs.streaming.errors",
     "stream_to": "spark_jobs.streaming.sink",
     "sql": "spark_jobs.sql_statements.sql",
     "table": "spark_jobs.names.read",

@@ -14,6 +14,7 @@ _FILE = re.compile(r"while reading file (\S+?)\.?(?:\s|$)")
 _OF_WORKER = re.compile(
     r"^delta_core\.errors\.(?:\w+\.)*(\w+): (.+?)(?: Cause: (.+?))?(?: Fix: (.+))?$", re.MULTILINE
 )
+_TRACEBACK = "Traceback (most recent call last):"
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.NO_HINT")
 
 
@@ -81,7 +82,7 @@ def as_delta_error(error: Exception, *, doing: str) -> DeltaError:
 
 def _error_of_worker(message: str) -> DeltaError | None:
     """The DeltaError that a Python worker raised, from the traceback in Spark's message; None without one."""
-    found = _OF_WORKER.findall(message) if "Python worker" in message or "PythonException" in message else []
+    found = _OF_WORKER.findall(message) if _TRACEBACK in message else []
     if not found:
         return None
     name, problem, cause, fix = found[-1]

@@ -141,6 +141,13 @@ class FeatureNotPresentError(SparkConditionError, AnalysisException, FeatureRemo
     sql_state = "55000"
 
 
+class NonRemovableFeatureError(SparkConditionError, AnalysisException, FeatureRemovalError):
+    """A feature that no table can lose."""
+
+    condition = "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE"
+    sql_state = "0AKDC"
+
+
 class HistoryTruncationError(SparkConditionError, AnalysisException, FeatureRemovalError):
     """A feature leaves no history to truncate."""
 

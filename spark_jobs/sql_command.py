@@ -43,8 +43,8 @@ def run(
     parameters = dict(_pair(item) for item in parameter or ())
     spark = get_session(remote, master=master or (None if remote else "local[*]"), app_name="deltaward sql")
     try:
-        for text in statements:
-            frame = sql(spark, text, parameters)
+        for one in statements:
+            frame = sql(spark, one, parameters)
             if not frame.columns:
                 continue
             found = frame.limit(rows + 1).toArrow().to_pylist()

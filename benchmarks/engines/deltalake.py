@@ -119,3 +119,16 @@ def merge_set(uri: str, source: str, on: str) -> list[int]:
         .execute()
     )
     return [metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]]
+
+
+def merge_stream(uri: str, rows: int, keys: str) -> list[int]:
+    from benchmarks.merge_data import source_stream
+
+    metrics = (
+        DeltaTable(uri)
+        .merge(source_stream(rows, keys), "t.key = s.key", source_alias="s", target_alias="t")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+    return [metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]]

@@ -166,3 +166,18 @@ def plan_made_up_vacuum(uri: str, files: int, in_columns: bool) -> int:
         # An attribute of the store's own hides the columns.
         store.walk = store.walk  # type: ignore[method-assign]
     return len(plan_vacuum(Snapshot.load(store)).files)
+
+
+def merge_stream(uri: str, rows: int, keys: str) -> list[int]:
+    """MERGE of a made-up stream; rows updated and inserted."""
+    from benchmarks.merge_data import source_stream
+
+    metrics = (
+        DeltaTable(uri)
+        .merge(source_stream(rows, keys), "t.key = s.key", source_alias="s", target_alias="t")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+        .metrics
+    )
+    return [metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]]

@@ -21,20 +21,22 @@ from delta_core.cli.fleet_files import (
     policies_of,
     store_options,
 )
+from delta_core.cli.fleet_spark import SparkDriver, require_spark
 from delta_core.cli.options import AsJson, OptionFile
 from delta_core.cli.tables import print_facts, print_table
 from delta_core.clock import SYSTEM_CLOCK
 from delta_core.errors import ConfigurationError
-from delta_core.fleet.apply import Application, apply_plan
-from delta_core.fleet.control import Control, report_of
+from delta_core.fleet.apply import Application
+from delta_core.fleet.control import HISTORY_DAYS, Control, report_of
 from delta_core.fleet.discover import discover
-from delta_core.fleet.ledger import Row, instant
+from delta_core.fleet.ledger import Row, days_ago, instant
 from delta_core.fleet.lint import ERROR, lint
 from delta_core.fleet.metrics import gauges, prometheus_text
 from delta_core.fleet.plan import FleetPlan
 from delta_core.fleet.registry import policy_document
 from delta_core.fleet.report_html import report_html
 from delta_core.fleet.tidy import tidy
+from delta_core.fleet.workers import MOST_JOBS, apply_in_processes
 from delta_core.jobs.context import JobContext
 from delta_core.policies.fleet_model import BudgetPolicy
 
@@ -53,6 +55,10 @@ Budget = Annotated[
 ]
 CpuSeconds = Annotated[
     float | None, typer.Option(help="CPU seconds that a run may use. By default the policy's.", min=0.001)
+]
+Jobs = Annotated[
+    int,
+    typer.Option("--jobs", help="Number of processes, each for a part of the tables.", min=1, max=MOST_JOBS),
 ]
 
 _STATUS_COLUMNS = (
@@ -118,6 +124,7 @@ def status(
         ),
     ] = None,
     max_age_hours: Annotated[float, typer.Option(help="See --observe.", min=0)] = 24.0,
+    jobs: Jobs = 1,
     fail_below: Annotated[
         float | None, typer.Option(help="End with exit code 10 when a table has a lower score.")
     ] = None,
@@ -127,10 +134,10 @@ def status(
 ) -> None:
     """Show the worst tables with their scores and reasons, from the ledger."""
     ledger = ledger_of(policies_of(policies), options)
-    rows = [] if observe else ledger.fleet(_STATUS_COLUMNS).to_pylist()
+    rows = [] if observe else ledger.fleet_list(_STATUS_COLUMNS)
     oldest = min((row["observed_at"].timestamp() for row in rows), default=0.0)
     if observe or (observe is None and SYSTEM_CLOCK.now_ms() / 1000 - oldest > max_age_hours * _HOUR_SECONDS):
-        rows = list(control_of(policies, options).refresh(run_id=_run_id()).values())
+        rows = list(control_of(policies, options).refresh(run_id=_run_id(), jobs=jobs).values())
     ordered = sorted(rows, key=_worst_first)
     if as_csv:
         _print_csv(ordered)
@@ -152,7 +159,8 @@ def show(
     row = control.rows.get(known.uri)
     if row is None:
         row = control.rebuild_one(known, run_id=_run_id())
-    runs = [run for run in control.runs if run["uri"] == known.uri][-20:]
+    since = days_ago(control.clock.now_ms(), HISTORY_DAYS)
+    runs = [run for run in control.ledger.runs(since=since) if run["uri"] == known.uri][-20:]
     if as_json:
         print_json({"table": row, "runs": runs})
         return
@@ -194,6 +202,7 @@ def plan(
     cpu_seconds: CpuSeconds = None,
     save: Annotated[Path | None, typer.Option(help="Write the plan to this JSON file.")] = None,
     window_override: IgnoreWindows = False,
+    jobs: Jobs = 1,
     options: OptionFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -201,7 +210,7 @@ def plan(
     control = control_of(policies, options)
     if save is not None:
         require_writable(save)
-    made = _plan(control, budget, cpu_seconds, window_override)
+    made = _plan(control, budget, cpu_seconds, window_override, jobs)
     if save is not None:
         write_atomically(save, json.dumps(made.to_json(), indent=1) + "\n")
     if as_json:
@@ -222,6 +231,13 @@ def apply(
     approve: Annotated[
         bool, typer.Option("--approve", help="Also run the verbs that need an approval.")
     ] = False,
+    jobs: Jobs = 1,
+    remote: Annotated[
+        str | None, typer.Option(help="Spark Connect URL, sc://host:port, for tables with engine: spark.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master, such as local[2], for tables with engine: spark.")
+    ] = None,
     options: OptionFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -230,19 +246,21 @@ def apply(
     if plan_file is not None:
         made = FleetPlan.from_json(_json_of(plan_file))
     else:
-        made = _plan(control, budget, cpu_seconds, window_override)
+        made = _plan(control, budget, cpu_seconds, window_override, jobs)
+    require_spark(made.entries)
     application = Application(
         ledger=control.ledger,
         context=JobContext(storage_options=control.storage_options),
         approved=approve,
+        run=SparkDriver(remote=remote, master=master).run,
         price_per_cpu_hour=control.registry.policies.model.fleet.price_per_cpu_hour,
     )
     rows = []
-    for row in apply_plan(made, application):
+    for row in apply_in_processes(made, application, jobs=jobs):
         rows.append(row)
         if not as_json:
             print_line(f"{row['name']}: {row['verb']} {row['outcome']}. {row.get('error') or row['reason']}")
-    control_of(policies, options).refresh(run_id=made.run_id)
+    control_of(policies, options).refresh(run_id=made.run_id, jobs=jobs)
     tidy(control.ledger, keep_days=control.registry.policies.model.fleet.keep_days)
     if as_json:
         print_json({"plan_id": made.plan_id, "run_id": made.run_id, "rows": rows})
@@ -376,9 +394,11 @@ def circuit(
         print_line(history.last_error)
 
 
-def _plan(control: Control, budget: str | None, cpu_seconds: float | None, ignore_windows: bool) -> FleetPlan:
+def _plan(
+    control: Control, budget: str | None, cpu_seconds: float | None, ignore_windows: bool, jobs: int
+) -> FleetPlan:
     run_id = _run_id()
-    rows = control.refresh(run_id=run_id)
+    rows = control.refresh(run_id=run_id, jobs=jobs)
     return control.plan(
         rows, run_id=run_id, budget=_budget(control, budget, cpu_seconds), ignore_windows=ignore_windows
     )

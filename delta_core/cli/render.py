@@ -49,6 +49,11 @@ def _describe(result: JobResult) -> None:
             *((key, value) for key, value in sorted(table["properties"].items())),
         ]
     )
+    if table["pins"]:
+        print_table(
+            ("pin", "version", "until (UTC)"),
+            [(pin["holder"], pin["version"], when(pin["expires_ms"])) for pin in table["pins"]],
+        )
     print_table(
         ("column", "type", "nullable"),
         [(f["name"], _type_name(f["type"]), f["nullable"]) for f in table["schema"]["fields"]],

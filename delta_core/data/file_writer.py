@@ -104,7 +104,7 @@ class FileTarget:
             "store_decimal_as_integer": True,
             "write_page_checksum": True,
             **ParquetFormat(codec=self.compression, page_version=self.page_version).writer_options(),
-            **self.parquet.arguments,
+            **self.parquet.writer_arguments(self.file_schema),
         }
 
     @property

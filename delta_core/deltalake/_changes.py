@@ -15,14 +15,16 @@ from delta_core.arguments import require_string
 from delta_core.checkpoint.log_compaction import compact_log
 from delta_core.deltalake.exceptions import ArgumentTypeError
 from delta_core.deltalake.predicates import coerced
+from delta_core.deltalake.protocols import with_versions_of_new_table
 from delta_core.deltalake.transaction import AddAction, RemoveAction
 from delta_core.dml.commit_files import CommitMode, commit_new_files
+from delta_core.dml.definition import constraints, properties
 from delta_core.dml.definition.change import commit_change, with_schema
+from delta_core.dml.definition.replace import replace_table
 from delta_core.dml.delete import delete_rows
 from delta_core.dml.metadata_update import TableDefinition
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.dml.update import update_rows
-from delta_core.dml.write import write_deltalake
 from delta_core.errors import ConfigurationError, ProtocolError, SchemaError, SchemaMismatchError
 from delta_core.expressions.ast import Expression
 from delta_core.maintenance.restore.apply import apply_restore
@@ -33,7 +35,7 @@ from delta_core.maintenance.vacuum.files import VacuumFiles
 from delta_core.maintenance.vacuum.plan import VacuumPlan, plan_vacuum
 from delta_core.maintenance.vacuum.protected import NAMED_COLUMNS
 from delta_core.run import Run
-from delta_core.schema.arrow import to_arrow
+from delta_core.schema.field_metadata import GENERATION_KEY
 from delta_core.schema.types import StructField, StructType
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.name_columns import name_column
@@ -66,7 +68,7 @@ def create_table(
     partition_by: Sequence[str],
     name: str | None,
     description: str | None,
-    configuration: Mapping[str, str] | None,
+    configuration: dict[str, str] | None,
     commit: CommitProperties,
     storage_options: Mapping[str, str] | None,
 ) -> core.DeltaTable:
@@ -76,18 +78,22 @@ def create_table(
             f"{mode!r} is not a mode.", fix="Use 'error', 'append', 'overwrite' or 'ignore'."
         )
     exists = mode in ("overwrite", "ignore") and core.DeltaTable.is_deltatable(table_uri, storage_options)
-    if exists and mode == "overwrite":
-        write_deltalake(
-            table_uri,
-            to_arrow(schema).empty_table(),
-            mode="overwrite",
-            schema_mode="overwrite",
-            partition_by=partition_by,
-            commit_properties=commit,
-            storage_options=storage_options,
-        )
+    configuration = with_versions_of_new_table(configuration, schema)
     if exists:
-        return core.DeltaTable(table_uri, storage_options=storage_options)
+        table = core.DeltaTable(table_uri, storage_options=storage_options)
+        if mode == "overwrite":
+            committed = replace_table(
+                table.snapshot,
+                schema=schema,
+                partition_by=partition_by,
+                configuration=configuration,
+                name=name,
+                description=description,
+                or_create=True,
+                run=table.new_run(commit),
+            )
+            table.advance_to(committed)
+        return table
     return core.DeltaTable.create(
         table_uri,
         schema,
@@ -298,6 +304,63 @@ def add_features(
         run=table.new_run(commit),
     )
     table.advance_to(committed)
+
+
+def add_constraint(table: core.DeltaTable, name: object, condition: object, commit: CommitProperties) -> None:
+    """Add a CHECK constraint, which the table stores as given."""
+    table.update_incremental()
+    committed = constraints.add_constraint(
+        table.snapshot,
+        require_string(name, what="name of a constraint"),
+        require_string(condition, what="condition of a constraint"),
+        as_given=True,
+        run=table.new_run(commit),
+    )
+    table.advance_to(committed)
+
+
+def require_not_null(table: core.DeltaTable, column: object) -> None:
+    """Refuse a column that allows nulls. Other faults of the name are left to the operation."""
+    table.update_incremental()
+    field = table.snapshot.schema.find(column) if isinstance(column, str) else None
+    if field is not None and field.nullable:
+        raise ConfigurationError(
+            f"The column {field.name!r} allows nulls already.", fix="Leave the call out: nothing is to do."
+        )
+
+
+def set_description(
+    table: core.DeltaTable,
+    commit: CommitProperties,
+    *,
+    name: object = None,
+    description: object = None,
+) -> None:
+    """Set the name or the description, under the name that `deltalake` gives the operation."""
+    given = {
+        key: require_string(value, what=f"{key} of a table")
+        for key, value in (("name", name), ("description", description))
+        if value is not None
+    }
+    if not given:
+        raise ConfigurationError("There is no name and no description to set.", fix="Pass a string.")
+    table.update_incremental()
+    committed = properties.set_description(
+        table.snapshot, **given, operation="UPDATE TABLE METADATA", run=table.new_run(commit)
+    )
+    table.advance_to(committed)
+
+
+def refuse_generated_columns(known: StructType, fields: StructType) -> None:
+    """Refuse new columns with generation expressions: existing rows would need values."""
+    for field in fields:
+        if GENERATION_KEY in field.metadata and known.find(field.name) is None:
+            raise SchemaMismatchError(
+                "Schema evolved fields cannot have generated expressions. "
+                "Recreate the table to achieve this.",
+                cause=f"The new column {field.name!r} has one, and existing rows have no value.",
+                fix="Leave the expression out, or create a new table.",
+            )
 
 
 def add_columns(table: core.DeltaTable, fields: Sequence[StructField], commit: CommitProperties) -> None:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from delta_core import table as core
 from delta_core.actions import DeletionVectorDescriptor
 from delta_core.arguments import epoch_ms, name_list
+from delta_core.boundary import typed_iterator
 from delta_core.deletion_vectors.file_update import rows_in_footer
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.errors import VersionNotFoundError
@@ -24,10 +25,13 @@ from delta_core.expressions.dnf import from_dnf
 from delta_core.log.listing import list_log
 from delta_core.scan import Scan
 from delta_core.snapshot.commit_time import CommitTimes
+from delta_core.snapshot.history import history
 from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.stats_leaves import stats_leaves
 
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.IGNORECASE)
+_VERSION, _TIME = "_commit_version", "_commit_timestamp"
+_CHANGE_TYPES = {"_change_type": pa.string_view(), _VERSION: pa.uint64(), _TIME: pa.timestamp("ms")}
 _STATISTICS = frozenset({"null_count", "min", "max"})
 _SELECTION = pa.schema(
     [pa.field("filepath", pa.string(), nullable=False), pa.field("selection_vector", pa.list_(pa.bool_()))]
@@ -50,6 +54,12 @@ def version_at(table: core.DeltaTable, time: datetime) -> int:
     times = CommitTimes(table.store, listing)
     position = times.since((epoch_ms(time) or 0) + 1)
     return times.files[max(0, position - 1)].version
+
+
+def file_uris(table: core.DeltaTable, predicate: Expression | str | None) -> list[str]:
+    """The URIs of the files, whatever features the table has."""
+    paths = Scan(table.snapshot, predicate=predicate).files(["path"]).column("path").to_pylist()
+    return [path if "://" in path else f"{table.table_uri}/{path}" for path in paths]
 
 
 def add_actions(table: core.DeltaTable, flatten: bool) -> pa.Table:
@@ -129,7 +139,7 @@ def changes(
         is_after = (epoch_ms(start) or 0) > newest.timestamp_ms
     if is_after and allow_out_of_range:
         nothing = table.load_cdf(newest.version, newest.version, columns=columns, predicate="false")
-        return pa.RecordBatchReader.from_batches(nothing.schema, [])
+        return pa.RecordBatchReader.from_batches(_with_times(nothing.schema), [])
     if is_after:
         raise VersionNotFoundError(
             f"Start timestamp {start} is greater than latest commit timestamp"
@@ -143,7 +153,46 @@ def changes(
         last = version_at(table, end)
     elif last is not None:
         last = min(last, newest.version)
-    return table.load_cdf(first, last, start, None, columns=columns, predicate=predicate)
+    names = name_list(columns)
+    read = names
+    if names is not None and _TIME in names and _VERSION not in names:
+        read = [*names, _VERSION]
+    found = table.load_cdf(first, last, start, None, columns=read, predicate=predicate)
+    schema = _with_times(found.schema)
+    if _TIME not in schema.names:
+        return pa.RecordBatchReader.from_batches(
+            schema, typed_iterator((batch.cast(schema) for batch in found), doing="reading the changes")
+        )
+    if names is not None:
+        schema = pa.schema([schema.field(name) for name in names])
+    return pa.RecordBatchReader.from_batches(
+        schema, typed_iterator(_with_recorded_times(table, found, schema), doing="reading the changes")
+    )
+
+
+def _with_times(schema: pa.Schema) -> pa.Schema:
+    """The schema of changes with the types of `deltalake`, such as times without a time zone."""
+    return pa.schema([field.with_type(_CHANGE_TYPES.get(field.name, field.type)) for field in schema])
+
+
+def _with_recorded_times(
+    table: core.DeltaTable, found: pa.RecordBatchReader, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The batches with the times that `commitInfo` records. A commit without a time has that of its file."""
+    recorded: dict[int, int] = {}
+    for batch in found:
+        versions = batch.column(_VERSION)
+        missing = sorted(set(pc.unique(versions).to_pylist()) - recorded.keys())
+        if missing:
+            newest = table.snapshot.refresh()
+            for entry in history(newest, limit=newest.version - missing[0] + 1):
+                info = entry.commit_info
+                recorded[entry.version] = (
+                    entry.timestamp_ms if info.timestamp_ms is None else info.timestamp_ms
+                )
+        times = pa.array([recorded.get(version) for version in versions.to_pylist()], pa.timestamp("ms"))
+        arrays = [times if item.name == _TIME else batch.column(item.name).cast(item.type) for item in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _utc(time: str | datetime | None) -> datetime | None:

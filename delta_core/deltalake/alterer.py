@@ -11,6 +11,7 @@ from delta_core.deltalake._util import with_positional
 from delta_core.deltalake.exceptions import ArgumentTypeError, compatible_class
 from delta_core.deltalake.features import TableFeatures
 from delta_core.deltalake.predicates import spark_sql
+from delta_core.deltalake.protocols import with_legacy_versions
 from delta_core.deltalake.schema import core_field
 from delta_core.deltalake.transaction import CommitArgument, HookArgument, core_properties
 
@@ -83,13 +84,16 @@ class TableAlterer:
         commit_properties: CommitArgument = None,
         post_commithook_properties: HookArgument = None,
     ) -> None:
-        """Add CHECK constraints, one commit each. The existing rows are checked first."""
+        """Add CHECK constraints, one commit each. The existing rows are checked first.
+
+        The table stores the conditions as given, with names in backticks.
+        """
         properties = core_properties(commit_properties, post_commithook_properties)
         items = constraints.items() if isinstance(constraints, Mapping) else []
         if not items:
             self.table.alter.add_constraint(constraints, commit_properties=properties)
         for name, condition in items:
-            self.table.alter.add_constraint({name: spark_sql(condition) or ""}, commit_properties=properties)
+            _changes.add_constraint(self.table, name, spark_sql(condition) or "", properties)
 
     @with_positional(*_HOOK_FIRST)
     def drop_constraint(
@@ -114,8 +118,13 @@ class TableAlterer:
         commit_properties: CommitArgument = None,
         post_commithook_properties: HookArgument = None,
     ) -> None:
-        """Allow nulls in a column."""
+        """Allow nulls in a column.
+
+        Raises:
+            ConfigurationError: the column allows nulls already.
+        """
         properties = core_properties(commit_properties, post_commithook_properties)
+        _changes.require_not_null(self.table, column_name)
         self.table.alter.drop_not_null(column_name, commit_properties=properties)
 
     @with_positional(*_COMMIT)
@@ -131,8 +140,10 @@ class TableAlterer:
 
         `raise_if_not_exists` has no effect: an unknown property in `delta.` is always refused.
         """
+        self.table.update_incremental()
         self.table.alter.set_properties(
-            properties, commit_properties=core_properties(commit_properties, post_commithook_properties)
+            with_legacy_versions(properties, self.table.snapshot.schema, self.table.protocol()),
+            commit_properties=core_properties(commit_properties, post_commithook_properties),
         )
 
     @with_positional(*_COMMIT)
@@ -145,8 +156,8 @@ class TableAlterer:
     ) -> None:
         """Set the name of the table, of at most 255 characters."""
         _changes.require_length("name", name, 255)
-        self.table.alter.set_name(
-            name, commit_properties=core_properties(commit_properties, post_commithook_properties)
+        _changes.set_description(
+            self.table, core_properties(commit_properties, post_commithook_properties), name=name
         )
 
     @with_positional(*_COMMIT)
@@ -159,8 +170,10 @@ class TableAlterer:
     ) -> None:
         """Set the description of the table, of at most 4000 characters."""
         _changes.require_length("description", description, 4000)
-        self.table.alter.set_description(
-            description, commit_properties=core_properties(commit_properties, post_commithook_properties)
+        _changes.set_description(
+            self.table,
+            core_properties(commit_properties, post_commithook_properties),
+            description=description,
         )
 
     @with_positional(*_COMMIT)

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from delta_core import errors
 from delta_core.boundary import public
+from delta_core.deltalake.phrases import is_commit_error, with_phrase
 from delta_core.errors import DeltaError as DeltaError
 from delta_core.errors import TableNotFoundError as TableNotFoundError
 
@@ -49,9 +50,11 @@ _ALSO: tuple[tuple[type[DeltaError], type[Exception]], ...] = (
 
 
 def translated(error: DeltaError) -> DeltaError:
-    """The same error, also as an instance of the class that `deltalake` raises."""
-    cls = type(error)
+    """The same error, also as an instance of the class that `deltalake` raises, with its words."""
+    cls = type(with_phrase(error))
     also = next((theirs for ours, theirs in _ALSO if isinstance(error, ours)), None)
+    if is_commit_error(error):
+        also = CommitFailedError
     if also is not None and not isinstance(error, also | TypeError):
         error.__class__ = _both(cls, also)
     return error

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 
 from delta_core import table as core
 from delta_core.deltalake._changes import store_options
@@ -16,6 +18,8 @@ from delta_core.log.log_path import LOG_DIRECTORY
 from delta_core.storage.arrow_filesystem import StoreFileSystemHandler
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
+
+_SMALL_BUFFER_BYTES = 5 << 20
 
 
 class DeltaStorageHandler(StoreFileSystemHandler):
@@ -54,6 +58,15 @@ class DeltaStorageHandler(StoreFileSystemHandler):
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), self._arguments
 
+    def _info(self, path: str) -> pafs.FileInfo:
+        """The type, size and time of an object; the time of a local file in nanoseconds."""
+        info = super()._info(path)
+        if info.mtime is not None and self._store.uri.startswith("file://"):
+            _, local = pafs.FileSystem.from_uri(f"{self._store.uri.rstrip('/')}/{path}")
+            modified_ns = os.stat(local).st_mtime_ns
+            return pafs.FileInfo(info.path, info.type, size=info.size, mtime_ns=modified_ns)
+        return info
+
     def create_dir(self, path: str, recursive: bool = True) -> None:
         """Do nothing: a directory exists when it contains a file."""
 
@@ -85,7 +98,15 @@ class DeltaStorageHandler(StoreFileSystemHandler):
         self._store.put(_unprotected(dest), self._store.read(src.strip("/")))
 
     def open_output_stream(self, path: str, metadata: Mapping[Any, Any] | None = None) -> pa.NativeFile:
-        """A writer of a new file."""
+        """A writer of a new file, which is written whole: `max_buffer_size` has no effect."""
+        size = (self._arguments[1] or {}).get("max_buffer_size")
+        if size is not None and str(size).isdecimal() and int(size) < _SMALL_BUFFER_BYTES:
+            warnings.warn(
+                f"You specified a `max_buffer_size` of {size} bits less than {_SMALL_BUFFER_BYTES} bits. "
+                "The size has no effect: a file is held in memory and written whole.",
+                UserWarning,
+                stacklevel=2,
+            )
         return pa.PythonFile(_Upload(self._store, _unprotected(path)), mode="w")
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 from delta_core import table as core
 from delta_core.arguments import name_list
+from delta_core.deltalake._changes import refuse_generated_columns
 from delta_core.deltalake.exceptions import ArgumentTypeError, compatible_class
 from delta_core.deltalake.predicates import spark_sql
+from delta_core.deltalake.schema import from_arrow_fields
 from delta_core.errors import ConfigurationError, MergeDuplicateMatchError
 from delta_core.merge.builder import TableMerger as CoreMerger
 from delta_core.merge.clauses import quoted
@@ -57,6 +59,8 @@ class TableMerger:
             )
         rows, schema = columns_of(arguments.source)
         known = table.snapshot.schema
+        if arguments.merge_schema:
+            refuse_generated_columns(known, from_arrow_fields(rows.schema))
         # Without `merge_schema`, columns that the table does not have are left out.
         self._columns = [
             name for name in schema.names if arguments.merge_schema or known.find(name) is not None
@@ -75,6 +79,7 @@ class TableMerger:
             target_alias=arguments.target_alias,
             merge_schema=arguments.merge_schema,
             refuses_misfits=arguments.refuses_misfits,
+            ignores_idle_matches=True,
             execute=execute,
         )
         self._closed: set[str] = set()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,8 +15,9 @@ from delta_core.deltalake.results import optimize_metrics
 from delta_core.deltalake.transaction import CommitArgument, HookArgument, core_properties
 from delta_core.deltalake.writer_properties import WriterProperties, parquet_options
 from delta_core.errors import ConfigurationError
-from delta_core.execution.executor import Executor
 from delta_core.execution.inline_executor import InlineExecutor
+from delta_core.maintenance.apply_rewrite import RewritePlan, apply_rewrite
+from delta_core.run import Run
 
 _HOOK_FIRST = ("post_commithook_properties", "commit_properties")
 
@@ -24,9 +26,8 @@ _HOOK_FIRST = ("post_commithook_properties", "commit_properties")
 class TableOptimizer:
     """Operations that rewrite files; no row changes.
 
-    The commit happens once, at the end, whatever `min_commit_interval` is. New files have the table's codec
-    (`delta.parquet.compression.codec`), whatever `writer_properties` are. `max_temp_directory_size` has no
-    effect.
+    With `min_commit_interval=0` each partition is a commit of its own. Otherwise the commit happens once, at
+    the end. `max_temp_directory_size` has no effect.
     """
 
     def __init__(self, table: core.DeltaTable) -> None:
@@ -53,21 +54,28 @@ class TableOptimizer:
             partition_filters: the partitions, as a list of tuples; all when None.
             target_size: the size of a new file in bytes; the table's target when None.
             max_concurrent_tasks: the number of files that are written at the same time.
-            max_spill_size, max_temp_directory_size, min_commit_interval, writer_properties: see the class.
+            max_spill_size, max_temp_directory_size: no effect: rows are copied in bounded memory.
+            min_commit_interval: see the class.
+            writer_properties: the encoding of new files.
             commit_properties: provenance and limits of the commit.
             post_commithook_properties: what follows the commit.
 
         Returns:
             The metrics.
         """
-        parquet_options(writer_properties)
-        metrics = self.table.optimize.compact(
-            predicate_of(partition_filters),
-            target_size_bytes=_size(target_size),
-            executor=_executor(max_concurrent_tasks),
-            commit_properties=core_properties(commit_properties, post_commithook_properties),
+        run = self._run(
+            max_concurrent_tasks, commit_properties, post_commithook_properties, writer_properties
         )
-        return optimize_metrics(metrics)
+        plan = self.table.optimize.plan(predicate_of(partition_filters), target_size_bytes=_size(target_size))
+        parts = [plan]
+        if _commits_each_partition(min_commit_interval):
+            values = {tuple(sorted(item.partition_values.items())) for item in plan.bins}
+            parts = [
+                replace(plan, bins=tuple(one for one in plan.bins if _is_in(one.partition_values, part)))
+                for part in sorted(values, key=repr)
+            ]
+        spans = max((len(item.files) for item in plan.bins), default=0)
+        return self._rewritten(parts or [plan], run, spans)
 
     @with_positional(*_HOOK_FIRST)
     def z_order(
@@ -92,24 +100,50 @@ class TableOptimizer:
             target_size: the size of a new file in bytes; the table's target when None.
             max_concurrent_tasks: the number of files that are written at the same time.
             max_spill_size: the limit for rows in memory, in bytes. More rows are sorted on disk.
-            max_temp_directory_size, min_commit_interval, writer_properties: see the class.
+            max_temp_directory_size, min_commit_interval: see the class.
+            writer_properties: the encoding of new files.
             commit_properties: provenance and limits of the commit.
             post_commithook_properties: what follows the commit.
 
         Returns:
             The metrics.
         """
-        parquet_options(writer_properties)
-        metrics = self.table.optimize.z_order(
+        run = self._run(
+            max_concurrent_tasks, commit_properties, post_commithook_properties, writer_properties
+        )
+        plan = self.table.optimize.plan_z_order(
             [columns] if isinstance(columns, str) else list(columns),
             predicate_of(partition_filters),
             target_size_bytes=_size(target_size),
             full=True,
-            memory_limit_bytes=max_spill_size,
-            executor=_executor(max_concurrent_tasks),
-            commit_properties=core_properties(commit_properties, post_commithook_properties),
         )
-        return optimize_metrics(metrics)
+        parts = [plan]
+        if _commits_each_partition(min_commit_interval):
+            parts = [replace(plan, groups=(group,)) for group in plan.groups]
+        spans = max((len(group.files) for group in plan.groups), default=0)
+        return self._rewritten(parts or [plan], run, spans, max_spill_size)
+
+    def _run(
+        self,
+        tasks: int | None,
+        commit: CommitArgument,
+        hooks: HookArgument,
+        writer: WriterProperties | None,
+    ) -> Run:
+        executor = None if tasks is None else InlineExecutor(tasks)
+        run = self.table.new_run(core_properties(commit, hooks), executor)
+        return replace(run, parquet=parquet_options(writer))
+
+    def _rewritten(
+        self, plans: Sequence[RewritePlan], run: Run, spans: int, memory_limit_bytes: int | None = None
+    ) -> dict[str, Any]:
+        """Execute the plans, one commit each, and return the metrics of all."""
+        metrics: dict[str, Any] = {}
+        for plan in plans:
+            result = apply_rewrite(self.table.snapshot, plan, memory_limit_bytes=memory_limit_bytes, run=run)
+            self.table.advance_to(result.committed)
+            metrics = _united(metrics, result.metrics) if metrics else dict(result.metrics)
+        return {**optimize_metrics(metrics), "maxBinSpanFiles": spans}
 
 
 def _size(target_size: int | None) -> int | None:
@@ -123,5 +157,35 @@ def _size(target_size: int | None) -> int | None:
     return target_size
 
 
-def _executor(tasks: int | None) -> Executor | None:
-    return None if tasks is None else InlineExecutor(tasks)
+def _commits_each_partition(interval: int | timedelta | None) -> bool:
+    """Whether the interval is 0, for which `deltalake` commits each partition on its own."""
+    seconds = interval.total_seconds() if isinstance(interval, timedelta) else interval
+    return seconds == 0
+
+
+def _is_in(values: Mapping[str, str | None], partition: tuple[tuple[str, str | None], ...]) -> bool:
+    return tuple(sorted(values.items())) == partition
+
+
+_EITHER: Mapping[str, Callable[[list[Any]], Any]] = {"min": min, "max": max}
+
+
+def _united(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics of two commits of one plan: sums, apart from what describes the whole plan."""
+    united = dict(first)
+    for name, value in second.items():
+        before = first.get(name)
+        if name in ("totalConsideredFiles", "preserveInsertionOrder", "partitionsOptimized"):
+            continue
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            united[name] = _united(before, value)
+        elif name in _EITHER:
+            known = [one for one in (before, value) if one is not None]
+            united[name] = _EITHER[name](known) if known else None
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            united[name] = (before or 0) + value
+    if "totalSize" in united and "avg" in united:
+        united["avg"] = united["totalSize"] / united["totalFiles"] if united["totalFiles"] else 0.0
+    if "totalFilesSkipped" in united:
+        united["totalFilesSkipped"] = united["totalConsideredFiles"] - united["numFilesRemoved"]
+    return united

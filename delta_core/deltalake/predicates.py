@@ -35,6 +35,18 @@ def _requoted(match: re.Match[str]) -> str:
     return token.replace("\\", "\\\\") if token.startswith("'") else token
 
 
+def duckdb_sql(text: str) -> str:
+    """The query with names in double quotes in place of backticks, which DuckDB does not take."""
+    return _TOKEN.sub(_double_quoted, text)
+
+
+def _double_quoted(match: re.Match[str]) -> str:
+    token = match[0]
+    if not token.startswith("`"):
+        return token
+    return '"' + token[1:-1].replace("``", "`").replace('"', '""') + '"'
+
+
 def coerced(text: str | None, schema: StructType) -> Expression | None:
     """The predicate of a SQL string, where a number next to a column of strings counts as a string.
 

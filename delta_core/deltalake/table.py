@@ -84,6 +84,7 @@ class DeltaTable:
         self._config = DeltaTableConfig(
             without_files, _LOG_BUFFER if log_buffer_size is None else log_buffer_size, skip_stats
         )
+        self._storage_options = storage_options
         self.delta_table = core.DeltaTable(
             table_uri, version, _changes.store_options(table_uri, storage_options)
         )
@@ -92,7 +93,7 @@ class DeltaTable:
     def of(cls, delta_table: core.DeltaTable) -> DeltaTable:
         """The calls of this class for an open table of `delta_core`."""
         made = cls.__new__(cls)
-        made._config = DeltaTableConfig(False, _LOG_BUFFER)
+        made._config, made._storage_options = DeltaTableConfig(False, _LOG_BUFFER), None
         made.delta_table = delta_table
         return made
 
@@ -213,9 +214,13 @@ class DeltaTable:
     def file_uris(
         self, partition_filters: Filter | None = None, *, file_pruning_predicate: Filter | None = None
     ) -> list[str]:
-        """The files, or those that may have rows that match: paths of this machine, or URIs."""
+        """The files, or those that may have rows that match: paths of this machine, or URIs.
+
+        Files with deletion vectors have deleted rows, too: see `deletion_vectors`. With column mapping, the
+        columns have other names in the files.
+        """
         chosen = _one_filter("partition_filters", partition_filters, file_pruning_predicate)
-        uris = self.delta_table.file_uris(predicate_of(chosen))
+        uris = _reads.file_uris(self.delta_table, predicate_of(chosen))
         return [_local_path(uri) for uri in uris]
 
     def get_add_actions(self, flatten: bool = False) -> Any:
@@ -408,6 +413,13 @@ class DeltaTable:
                 "The values of the updates parameter must all be SQL strings. "
                 f"Got {updates}. Did you mean to use the new_values parameter?",
                 fix="Pass strings, or new_values.",
+            )
+        if isinstance(new_values, Mapping) and any(
+            isinstance(value, dict | set | tuple) for value in new_values.values()
+        ):
+            raise ArgumentTypeError(
+                "Invalid datatype provided in new_values, only int, float, bool, list, str or datetime or "
+                "accepted."
             )
         run = self._run(commit_properties, post_commithook_properties, writer_properties)
         texts = None if updates is None else {name: spark_sql(text) for name, text in updates.items()}

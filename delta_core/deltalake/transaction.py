@@ -13,7 +13,6 @@ from delta_core.transaction.commit_properties import CommitProperties as CorePro
 
 _STRINGS = ("userId", "userName", "userMetadata")
 _ATTEMPTS = 50
-_ATTEMPTS = 50
 _LEVELS = ("Serializable", "WriteSerializable", "SnapshotIsolation")
 
 
@@ -73,6 +72,12 @@ class RemoveAction:
     partition_values: Mapping[str, str | None] | None = field(default=None, hash=False)
 
 
+class _Properties(CoreProperties):
+    """Properties with checkpoints as in `deltalake`, where version 0 is the first of an interval."""
+
+    first_counted_version = 0
+
+
 CommitArgument: TypeAlias = CommitProperties | CoreProperties | None
 HookArgument: TypeAlias = PostCommitHookProperties | None
 
@@ -101,7 +106,7 @@ def core_properties(commit: CommitArgument, hooks: HookArgument = None) -> CoreP
         SetTransaction(app_id=txn.app_id, version=txn.version, last_updated_ms=txn.last_updated)
         for txn in given.app_transactions or ()
     ]
-    return CoreProperties(
+    return _Properties(
         user_name=fields.pop("userName", None) if isinstance(fields, dict) else None,
         user_metadata=fields.pop("userMetadata", None) if isinstance(fields, dict) else None,
         custom_metadata=fields,

@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_core import dml
 from delta_core import table as core
 from delta_core.arguments import name_list
 from delta_core.boundary import typed_iterator
 from delta_core.deltalake import _changes
+from delta_core.deltalake._casts import cast_to_table
 from delta_core.deltalake._util import with_positional
 from delta_core.deltalake.exceptions import compatible
 from delta_core.deltalake.predicates import coerced
+from delta_core.deltalake.protocols import with_versions_of_new_table, without_partition_columns
 from delta_core.deltalake.schema import Schema, core_schema, from_arrow_fields, signed_type
 from delta_core.deltalake.table import DeltaTable
 from delta_core.deltalake.transaction import (
@@ -32,10 +35,11 @@ from delta_core.deltalake.writer_properties import (
     parquet_options,
 )
 from delta_core.dml.input_data import Rows, as_rows
-from delta_core.errors import ConfigurationError
+from delta_core.errors import ConfigurationError, TableNotFoundError
 from delta_core.maintenance.convert.convert import convert_to_deltalake as convert
 from delta_core.schema.arrow import from_arrow
-from delta_core.schema.types import StructType
+from delta_core.schema.field_metadata import GENERATION_KEY
+from delta_core.schema.types import DataType, StructField, StructType
 
 __all__ = [
     "BloomFilterProperties",
@@ -100,15 +104,33 @@ def write_deltalake(
         )
     target = table_or_uri.delta_table if isinstance(table_or_uri, DeltaTable) else table_or_uri
     rows = signed_rows(data)
+    fields = from_arrow_fields(rows.schema)
+    evolves = schema_mode == "merge" and any(GENERATION_KEY in field.metadata for field in fields)
+    replaces = schema_mode == "overwrite" and mode == "overwrite" and predicate is not None
+    columns = name_list(partition_by, what="partition_by")
+    properties = without_partition_columns(_changes.properties_of(configuration), columns or ())
+    with_versions = with_versions_of_new_table(properties, fields)
+    if schema_mode == "merge" or replaces or with_versions is not properties:
+        target = _opened(target, storage_options)
+    if isinstance(target, core.DeltaTable):
+        known = target.schema()
+        if schema_mode == "merge":
+            rows = cast_to_table(rows, known)
+        if evolves:
+            _changes.refuse_generated_columns(known, fields)
+        if replaces and _types(known) == _types(fields):
+            schema_mode = None  # rows that stay fit the same schema
+    else:
+        properties = with_versions
     dml.write_deltalake(
         target,
         rows,
         mode=mode,
-        partition_by=name_list(partition_by, what="partition_by"),
+        partition_by=columns,
         schema_mode=schema_mode,
-        schema=_defined(rows.schema),
+        schema=_defined(fields),
         predicate=coerced(predicate, from_arrow(rows.schema)),
-        configuration=_changes.properties_of(configuration),
+        configuration=properties,
         commit_properties=core_properties(commit_properties, post_commithook_properties),
         storage_options=None
         if isinstance(target, core.DeltaTable)
@@ -178,7 +200,8 @@ def convert_to_deltalake(
 def signed_rows(data: Any) -> Rows:
     """The caller's rows with signed integers of the same width in place of unsigned ones."""
     is_list = isinstance(data, Sequence) and not isinstance(data, str | bytes) and not _has_arrow(data)
-    rows = as_rows(list(data) if is_list else data)
+    # A sequence may have no length.
+    rows = as_rows([part for part in data] if is_list else data)  # noqa: C416
     schema = pa.schema([field.with_type(signed_type(field.type)) for field in rows.schema])
     if schema.equals(rows.schema):
         return rows
@@ -188,10 +211,30 @@ def signed_rows(data: Any) -> Rows:
     return pa.RecordBatchReader.from_batches(schema, typed_iterator(batches, doing="reading the data"))
 
 
-def _defined(schema: pa.Schema) -> StructType | None:
-    """The schema of a new table when metadata of columns defines more than types, else None."""
-    defined = from_arrow_fields(schema)
-    return defined if any(key.startswith("delta.") for field in defined for key in field.metadata) else None
+def _opened(
+    target: str | os.PathLike[str] | core.DeltaTable, storage_options: Mapping[str, str] | None
+) -> str | os.PathLike[str] | core.DeltaTable:
+    """The open table, or the location if the table does not exist."""
+    if isinstance(target, core.DeltaTable):
+        return target
+    try:
+        return core.DeltaTable(target, storage_options=_changes.store_options(target, storage_options))
+    except TableNotFoundError:
+        return target
+
+
+def _types(schema: StructType) -> list[tuple[str, DataType]]:
+    return [(field.name.casefold(), field.data_type) for field in schema]
+
+
+def _defined(defined: StructType) -> StructType | None:
+    """The schema of a new table when the columns define more than types, else None."""
+    is_more = any(not field.nullable or _is_defined(field) for field in defined)
+    return defined if is_more else None
+
+
+def _is_defined(field: StructField) -> bool:
+    return any(key.startswith("delta.") for key in field.metadata)
 
 
 def _has_arrow(data: object) -> bool:
@@ -203,7 +246,24 @@ def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         return rows.cast(schema)
     except pa.ArrowInvalid as error:
         raise ConfigurationError(
-            "An unsigned integer does not fit the signed type of its width.",
+            f"{_cast_words(rows, schema)}An unsigned integer does not fit the signed type of its width.",
             cause=str(error),
             fix="Cast the column to a wider type.",
         ) from error
+
+
+def _cast_words(rows: pa.Table, schema: pa.Schema) -> str:
+    """The words of `deltalake` for the first value that does not fit; empty for a value inside of another."""
+    for field, given in zip(schema, rows.schema, strict=True):
+        if not pa.types.is_unsigned_integer(given.type):
+            continue
+        most = 2 ** (given.type.bit_width - 1) - 1
+        misfits = pc.greater(rows.column(field.name), pa.scalar(most, given.type))
+        values = rows.column(field.name).filter(misfits)
+        if len(values):
+            ours, theirs = (f"{kind}Int{given.type.bit_width}" for kind in ("", "U"))
+            return (
+                "Cast error: Failed to convert into Arrow schema: Cast error: Failed to cast "
+                f"{field.name} from {ours} to {theirs}: Can't cast value {values[0]} to type {ours}. "
+            )
+    return ""

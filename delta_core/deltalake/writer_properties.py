@@ -173,28 +173,30 @@ def parquet_options(properties: WriterProperties | None) -> ParquetOptions | Non
         if codec == "gzip" and arguments["compression_level"] == 0:
             arguments["compression_level"] = 1  # pyarrow has no gzip without compression
     columns = properties.column_properties or {}
-    arguments |= _columns(properties.default_column_properties or ColumnProperties(), columns)
+    default = properties.default_column_properties or ColumnProperties()
+    plain = default.dictionary_enabled is False or default.encoding is not None
+    without = {name for name, own in columns.items() if own.dictionary_enabled is False or own.encoding}
+    arguments |= _columns(default, columns)
+    if plain:
+        with_dictionary = {name for name, own in columns.items() if own.dictionary_enabled} - without
+        arguments["use_dictionary"] = sorted(with_dictionary) or False
     return ParquetOptions(
         codec=codec,
         row_group_rows=properties.max_row_group_size,
         arguments={name: value for name, value in arguments.items() if value is not None},
+        without_dictionary=frozenset() if plain else frozenset(without),
     )
 
 
 def _columns(default: ColumnProperties, columns: Mapping[str, ColumnProperties]) -> dict[str, Any]:
-    """The arguments about columns. pyarrow encodes a column as a dictionary, or in the encoding given."""
+    """The arguments about columns, without dictionaries."""
     encodings = {name: _encoding(own) for name, own in columns.items() if own.encoding is not None}
     blooms = {
         name: _bloom(own.bloom_filter_properties)
         for name, own in columns.items()
         if own.bloom_filter_properties is not None and own.bloom_filter_properties.set_bloom_filter_enabled
     }
-    plain = default.dictionary_enabled is False or default.encoding is not None
-    without = {name for name, own in columns.items() if own.dictionary_enabled is False or own.encoding}
     arguments: dict[str, Any] = {}
-    if plain or without:
-        with_dictionary = {name for name, own in columns.items() if own.dictionary_enabled} - without
-        arguments["use_dictionary"] = sorted(with_dictionary) if plain or with_dictionary else False
     if encodings:
         arguments["column_encoding"] = encodings
     elif default.encoding is not None:

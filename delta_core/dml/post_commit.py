@@ -39,7 +39,9 @@ def commit_and_checkpoint(transaction: Transaction, progress: ProgressReporter =
     if not isinstance(result, Committed) or result.already_applied or result.snapshot is None:
         return result
     properties = transaction.properties
-    is_due = properties.write_checkpoint and _is_checkpoint_due(result.snapshot, result.version)
+    is_due = properties.write_checkpoint and _is_checkpoint_due(
+        result.snapshot, result.version - properties.first_counted_version + 1
+    )
     if is_due:
         progress.emit("checkpoint.before", version=result.version)
         written = _write_checkpoint(result.snapshot, cleanup=properties.cleanup_expired_logs)
@@ -84,14 +86,14 @@ def commit_or_raise(
     return raise_for_result(result)
 
 
-def _is_checkpoint_due(snapshot: Snapshot, committed_version: int) -> bool:
-    """Whether a version is a multiple of `delta.checkpointInterval`, or of its default if it is invalid."""
+def _is_checkpoint_due(snapshot: Snapshot, commits: int) -> bool:
+    """Whether a count is a multiple of `delta.checkpointInterval`, or of its default if it is invalid."""
     try:
         interval = snapshot.properties.checkpoint_interval
     except InvalidTablePropertyError as error:  # other engines accept any string
         _warn("the checkpoint interval is not usable", snapshot, error)
         interval = CHECKPOINT_INTERVAL.default
-    return committed_version > 0 and committed_version % interval == 0
+    return commits > 0 and commits % interval == 0
 
 
 def _write_checkpoint(snapshot: Snapshot, *, cleanup: bool | None) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.actions import AddFile
-from delta_core.deletion_vectors.file_update import physical_records
+from delta_core.deletion_vectors.file_update import count_records, physical_records
 from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.scan.record_batches import FileReader
@@ -64,8 +64,11 @@ class RowsByValue:
         found: dict[str, Positions] = {}
         for new in new_files:
             if new.deletion_vector is not None:
+                count = physical_records(new)
+                if count is None:
+                    count = count_records(self._store, new, access=self._access)
                 gone = read_deletion_vector(
-                    self._store, new.deletion_vector, num_rows=physical_records(new), access=self._access
+                    self._store, new.deletion_vector, num_rows=count, access=self._access
                 )
                 self._taken[new.path] = np.union1d(self._taken.get(new.path, NO_POSITIONS), gone)
         for group in by_partition(rows, new_files):

@@ -8,7 +8,7 @@ that left a lease behind waits until the lease expires.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ METADATA_KEY: Final = "deltaward_fleet"
 
 _DONE: Final = ("succeeded", "not_due", "superseded", "failed", "unknown", "closed")
 _FAILED: Final = ("failed", "unknown")
+_STOPPED: Final = "JOB_DEADLINE_EXCEEDED"
 _WAIT_STEP_SECONDS = 1.0
 _MS = 1000
 
@@ -45,6 +46,7 @@ class Application:
         provenance: who runs the plan, such as an Airflow run; recorded with each verb.
         log_url: a link to the log of the run.
         approved: whether verbs that need an approval may run.
+        run: runs a job and returns its result; it must not raise a DeltaError.
         price_per_cpu_hour: the price of CPU time.
     """
 
@@ -53,6 +55,7 @@ class Application:
     provenance: Mapping[str, Any] = field(default_factory=dict, hash=False)
     log_url: str | None = None
     approved: bool = False
+    run: Callable[[JobSpec, JobContext], JobResult] = run_job
     price_per_cpu_hour: float = 0.0
 
 
@@ -133,7 +136,15 @@ def _run(entry: Entry, plan: FleetPlan, application: Application, seen: str | No
     reason = next(item["reason"] for item in decided.output["decisions"] if item["verb"] == entry.verb)
     if entry.verb not in decided.output["due"] and not _has_run(spec, entry, application, decided):
         return row | {"outcome": "not_due", "reason": reason, "finished_at": instant(clock.now_ms())}
-    return _finished(row, run_job(spec, application.context), application, plan=plan)
+    result = application.run(spec, application.context)
+    finished = _finished(row, result, application, plan=plan)
+    if finished["outcome"] == "failed" and result.error is not None and result.error.retryable:
+        # A writer that holds no lease may have done the work, and the commit conflicts with it.
+        again = _decide_again(entry, application, seen)
+        if again.error is None and entry.verb not in again.output["due"]:
+            reason = f"another writer did the work: {result.error.message}"
+            return finished | {"outcome": "not_due", "reason": reason, "error_code": None, "error": None}
+    return finished
 
 
 def _has_run(spec: JobSpec, entry: Entry, application: Application, decided: JobResult) -> bool:
@@ -217,7 +228,8 @@ def _failure(result: JobResult, error: JobErrorInfo) -> Row:
     outcome = "unknown" if result.status is JobStatus.UNKNOWN else "failed"
     if error.code == LeaseHeldError.code:
         outcome = "busy"
-    if error.code == JobError.code and error.message.startswith("The deadline"):
+    late = error.code == JobError.code and error.message.startswith("The deadline")
+    if late or error.code == _STOPPED:
         outcome = "closed"
     return {"outcome": outcome, "error_code": error.code, "error": error.message}
 

@@ -11,11 +11,12 @@ from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import ConfigurationError
 from delta_core.fleet.ledger import Ledger, Row, TableHistory, days_ago, histories, instant
 from delta_core.fleet.ledger_schema import FLEET
-from delta_core.fleet.observe import Observation, observe_fleet
+from delta_core.fleet.observe import Observation
 from delta_core.fleet.plan import FleetPlan, make_plan
 from delta_core.fleet.registry import FleetTable, Registry
 from delta_core.fleet.report import FleetReport, fleet_report
 from delta_core.fleet.rows import before_of, fleet_rows, observation_row
+from delta_core.fleet.workers import observe_in_processes
 from delta_core.policies.fleet_model import BudgetPolicy
 
 HISTORY_DAYS: Final = 35
@@ -23,6 +24,11 @@ HISTORY_DAYS: Final = 35
 
 MAX_BATCHES: Final = 32
 """The most batches of a run."""
+
+_HISTORY_COLUMNS: Final = (
+    *("started_at", "finished_at", "plan_id", "uri", "verb", "outcome", "error"),
+    *("predicted_files", "predicted_bytes", "actual_files", "actual_bytes", "cpu_seconds", "money"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +48,9 @@ class Control:
 
     @cached_property
     def runs(self) -> list[Row]:
-        """The runs of the last weeks, in the order of time."""
-        return self.ledger.runs(since=days_ago(self.clock.now_ms(), HISTORY_DAYS))
+        """The runs of the last weeks, in the order of time, with the columns that decisions depend on."""
+        since = days_ago(self.clock.now_ms(), HISTORY_DAYS)
+        return self.ledger.runs(since=since, columns=_HISTORY_COLUMNS)
 
     @cached_property
     def rows(self) -> dict[str, Row]:
@@ -61,11 +68,16 @@ class Control:
             raise ConfigurationError(f"There is no batch {index} of {count}.", fix="Count batches from 0.")
         return self.registry.tables[index::count]
 
-    def observe(self, tables: Iterable[FleetTable], *, run_id: str) -> list[Observation]:
-        """Observe tables and append the observations to the ledger, in one commit."""
-        before = before_of(self.rows, self.history)
-        found = list(
-            observe_fleet(tables, before=before, storage_options=self.storage_options, clock=self.clock)
+    def observe(self, tables: Iterable[FleetTable], *, run_id: str, jobs: int = 1) -> list[Observation]:
+        """Observe tables, in so many processes, and append the observations to the ledger, in one commit."""
+        # A batch of many needs one column of `fleet`, and not all of them.
+        rows = self.__dict__.get("rows") or self.ledger.fleet_rows(("name", "uri", "seen"))
+        found = observe_in_processes(
+            list(tables),
+            before=before_of(rows, self.history),
+            storage_options=self.storage_options,
+            clock=self.clock,
+            jobs=jobs,
         )
         self.ledger.append("observations", (observation_row(item, run_id=run_id) for item in found))
         return found
@@ -85,9 +97,10 @@ class Control:
         self.ledger.replace_fleet(rows)
         return {row["uri"]: {**dict.fromkeys(FLEET.names), **row} for row in rows}
 
-    def refresh(self, *, run_id: str) -> dict[str, Row]:
+    def refresh(self, *, run_id: str, jobs: int = 1) -> dict[str, Row]:
         """Observe every table, record it, and return the rows of `fleet` by URI."""
-        found = self.observe(self.registry.tables, run_id=run_id)
+        _ = self.rows  # Read once for both steps.
+        found = self.observe(self.registry.tables, run_id=run_id, jobs=jobs)
         return self.rebuild([observation_row(item, run_id=run_id) for item in found])
 
     def rebuild_one(self, table: FleetTable, *, run_id: str) -> Row:
@@ -134,8 +147,8 @@ class Control:
             "provenance": provenance,
         }
         self.ledger.append("runs", [row])
-        self.__dict__.pop("runs", None)
-        self.__dict__.pop("history", None)
+        for name in ("runs", "history"):
+            self.__dict__.pop(name, None)
         self.rebuild([])
 
 

@@ -30,6 +30,10 @@ DIRECTORY: Final = "ledger"
 
 Row = dict[str, Any]
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TIMES: Final = frozenset(
+    item.name for schema in SCHEMAS.values() for item in schema if pa.types.is_timestamp(item.type)
+)
 _TRIES = 5
 _FAILED: Final = ("failed", "unknown")
 _NEUTRAL: Final = ("busy", "not_due", "closed", "superseded", "circuit_open")
@@ -72,7 +76,11 @@ class Ledger:
 
     def fleet_rows(self, columns: Sequence[str] | None = None) -> dict[str, Row]:
         """The rows of `fleet`, by URI."""
-        return {row["uri"]: row for row in self.fleet(columns).to_pylist()}
+        return {row["uri"]: row for row in self.fleet_list(columns)}
+
+    def fleet_list(self, columns: Sequence[str] | None = None) -> list[Row]:
+        """The rows of `fleet`, sorted by name."""
+        return _rows(self.fleet(columns))
 
     # ------------------------------------------------------------ writes
 
@@ -148,8 +156,7 @@ class Ledger:
         self, table: str, since: date | None, columns: Sequence[str] | None, *, order: str
     ) -> list[Row]:
         names = None if columns is None else list(dict.fromkeys([*columns, order]))
-        rows: list[Row] = self._read(table, names, since).sort_by(order).to_pylist()
-        return rows
+        return _rows(self._read(table, names, since).sort_by(order))
 
     def _write(self, table: str, rows: list[Row], *, mode: Any) -> None:
 
@@ -173,6 +180,20 @@ class Ledger:
                     raise
             else:
                 return
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    """The rows of a table. Times are converted here, because Arrow imports pandas for them."""
+    for index, item in enumerate(table.schema):
+        if pa.types.is_timestamp(item.type):
+            table = table.set_column(index, item.name, table.column(index).cast(pa.int64()))
+    times = [item.name for item in table.schema if item.name in _TIMES]
+    rows: list[Row] = table.to_pylist()
+    for row in rows:
+        for name in times:
+            if row[name] is not None:
+                row[name] = _EPOCH + timedelta(microseconds=row[name])
+    return rows
 
 
 def day_of(now_ms: int) -> date:

@@ -112,6 +112,7 @@ FLEET: Final = pa.schema(
         pa.field("observed_at", _UTC),
         *_FACTS,
         pa.field("owner", pa.string()),
+        pa.field("visible_with", pa.string()),
         pa.field("mode", pa.string()),
         pa.field("managed", pa.bool_()),
         pa.field("failures", pa.int64()),

@@ -13,7 +13,7 @@ from delta_core.fleet.gain import Work, work_of
 from delta_core.fleet.ledger import Row, TableHistory, epoch_ms, histories
 from delta_core.fleet.rank import Candidate, Spent, rank, remaining
 from delta_core.fleet.registry import FleetTable
-from delta_core.fleet.windows import Gate, gate, schedule_reached
+from delta_core.fleet.windows import Gate, gate, next_opening_ms, schedule_reached
 from delta_core.policies.fleet_model import BudgetPolicy, Mode
 
 FORMAT_VERSION: Final = 1
@@ -168,6 +168,7 @@ def make_plan(
     listed = list(runs)
     history = histories(listed)
     costs = fit(listed, price_per_cpu_hour=price_per_cpu_hour)
+    cadence_ms = _cadence_ms(listed, plan_id, now_ms)
     candidates: dict[tuple[str, str], tuple[Candidate, Entry]] = {}
     deferred: list[Deferred] = []
     for table in tables:
@@ -182,7 +183,11 @@ def make_plan(
             if shut:
                 deferred.append(Deferred(name=table.name, uri=table.uri, verb=verb, reason=shut))
                 continue
-            candidate = _candidate(table, row, verb, work, seconds, costs, now_ms)
+            chance_ms = now_ms + cadence_ms
+            if opening.until_ms is not None and table.policy.windows:
+                later = next_opening_ms(table.policy, after_ms=now_ms, table_id=row["table_id"] or "")
+                chance_ms = chance_ms if later is None else max(chance_ms, later)
+            candidate = _candidate(table, row, verb, work, seconds, costs, now_ms, chance_ms)
             entry = _entry(table, row, verb, decision, work, candidate, opening)
             candidates[table.uri, verb] = (candidate, entry)
     allowance = remaining(budget, spent_since(listed, now_ms - _DAY_MS))
@@ -261,8 +266,21 @@ def _too_long(opening: Gate, cpu_seconds: float, now_ms: int) -> str:
     return f"it would take about {cpu_seconds:.0f} s, and the window closes in {left:.0f} s"
 
 
+def _cadence_ms(runs: list[Mapping[str, Any]], plan_id: int, now_ms: int) -> int:
+    """The time until the next run, judged by the time since the last one; at most a day."""
+    started = [epoch_ms(row["started_at"]) or 0 for row in runs if row["plan_id"] not in (None, plan_id)]
+    return min(_DAY_MS, max(0, now_ms - max(started))) if started else 0
+
+
 def _candidate(
-    table: FleetTable, row: Row, verb: str, work: Work, seconds: float, costs: CostModel, now_ms: int
+    table: FleetTable,
+    row: Row,
+    verb: str,
+    work: Work,
+    seconds: float,
+    costs: CostModel,
+    now_ms: int,
+    chance_ms: int,
 ) -> Candidate:
     since_ms = json.loads(row["due_since"] or "{}").get(verb, now_ms)
     return Candidate(
@@ -275,6 +293,7 @@ def _candidate(
         priority=table.policy.priority,
         age_hours=max(0.0, (now_ms - since_ms) / _HOUR_MS),
         max_age_hours=table.policy.max_age_hours,
+        next_chance_hours=(chance_ms - now_ms) / _HOUR_MS,
     )
 
 
@@ -309,7 +328,7 @@ def _entry(
         needs_approval=policy.mode is Mode.PLAN
         or (verb in approval.verbs and work.size_bytes >= approval.min_bytes),
         rules=table.resolved.rules().to_json(),
-        engine=policy.engine,
+        engine=policy.engine if verb in ("optimize", "cluster") else "auto",
         pool=policy.pool,
         connection=policy.connection,
     )

@@ -21,7 +21,8 @@ class Candidate:
         size_bytes: bytes to rewrite; they count against the budget.
         money: the predicted price.
         age_hours: for how long the verb is due.
-        max_age_hours: the age from which the verb goes first.
+        max_age_hours: the age at which the verb must have run.
+        next_chance_hours: the time until a later run could do it, at most half of the maximum age.
     """
 
     uri: str
@@ -33,11 +34,13 @@ class Candidate:
     priority: float = 1.0
     age_hours: float = 0.0
     max_age_hours: float = 168.0
+    next_chance_hours: float = 0.0
 
     @property
     def starved(self) -> bool:
-        """Whether the verb has waited for its maximum age."""
-        return self.age_hours >= self.max_age_hours
+        """Whether the verb has waited for its maximum age, or would have at its next chance."""
+        ahead = min(self.next_chance_hours, self.max_age_hours / 2)
+        return self.age_hours + ahead >= self.max_age_hours
 
     @property
     def value(self) -> float:
@@ -103,10 +106,10 @@ def remaining(budget: BudgetPolicy, spent_today: Spent = NOTHING_SPENT) -> Spent
 def rank(candidates: Iterable[Candidate], allowance: Spent) -> Ranking:
     """Choose candidates that together fit into the allowance.
 
-    Candidates that have waited for their maximum age go first, the longest waiting one first. The others
-    follow by value. A candidate that does not fit is passed over, and cheaper ones behind it may still run,
-    except that nothing passes a starved candidate that would fit into the whole allowance: otherwise many
-    cheap ones could keep it waiting.
+    Candidates whose maximum age comes before their next chance go first, the longest waiting one first. The
+    others follow by value. A candidate that does not fit is passed over, and cheaper ones behind it may still
+    run, except that nothing passes a starved candidate that would fit into the whole allowance: otherwise
+    many cheap ones could keep it waiting.
 
     Args:
         candidates: what is due.

@@ -1,4 +1,4 @@
-"""The registry: the tables of a fleet with their policies, from the policy file and from discovery."""
+"""The registry: the tables of a fleet with their policies, from the policy file, assets and discovery."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from delta_core.errors import ConfigurationError
+from delta_core.errors import ConfigurationError, InvalidUriError
+from delta_core.fleet.assets import table_uri_of_asset
 from delta_core.fleet.discover import Discovery, discover
 from delta_core.policies.load import Policies
 from delta_core.policies.model import MaintenancePolicy
-from delta_core.policies.resolve import ResolvedPolicy, canonical, names_by_uri, resolve
+from delta_core.policies.resolve import PolicyResolver, ResolvedPolicy, canonical, names_by_uri
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +79,10 @@ def registry(
     Args:
         policies: the policy file.
         storage_options: options of the stores of the prefixes.
-        discovering: False makes no request: only tables with an entry.
+        discovering: False makes no request: only tables with an entry, and those of assets.
 
     Raises:
-        ConfigurationError: settings contradict each other.
+        ConfigurationError: settings contradict each other, or an asset is not that of a table.
         StorageError: a store fails.
     """
     discoveries = tuple(
@@ -91,18 +92,29 @@ def registry(
     return registry_of(policies, discoveries)
 
 
-def registry_of(policies: Policies, discoveries: Iterable[Discovery]) -> Registry:
-    """The registry with the tables of discoveries that were made before. No request."""
+def registry_of(
+    policies: Policies, discoveries: Iterable[Discovery], *, assets: Iterable[str] = ()
+) -> Registry:
+    """The registry with the tables of discoveries that were made before. No request.
+
+    Args:
+        policies: the policy file.
+        discoveries: the tables below its prefixes.
+        assets: asset URIs of tables, in addition to those of the file.
+
+    Raises:
+        ConfigurationError: settings contradict each other, or an asset is not that of a table.
+    """
     discovered = tuple(discoveries)
-    names = names_by_uri(policies)
+    resolver = PolicyResolver(policies)
     tables: dict[str, FleetTable] = {}
-    for uri, name in names.items():
-        tables[uri] = _table(policies, name, uri, names)
-    for discovery in discovered:
-        for found in discovery.uris:
-            uri = canonical(found)
-            if uri not in tables:
-                tables[uri] = _table(policies, uri, uri, names)
+    for uri, name in names_by_uri(policies).items():
+        tables[uri] = _table(resolver, name, uri)
+    others = [uri for discovery in discovered for uri in discovery.uris]
+    for found in (*others, *_of_assets((*policies.model.fleet.assets, *assets), policies.source)):
+        uri = canonical(found)
+        if uri not in tables:
+            tables[uri] = _table(resolver, uri, uri)
     ordered = sorted(tables.values(), key=lambda table: (table.name, table.uri))
     return Registry(policies=policies, tables=tuple(ordered), discoveries=discovered)
 
@@ -117,9 +129,23 @@ def policy_document(
     }
 
 
-def _table(policies: Policies, name: str, uri: str, names: Mapping[str, str]) -> FleetTable:
-    resolved = resolve(policies, name, names=names)
-    managed = name in policies.model.tables or any(
+def _of_assets(assets: Iterable[str], source: str) -> list[str]:
+    uris = []
+    for asset in assets:
+        try:
+            uris.append(table_uri_of_asset(asset))
+        except InvalidUriError as error:
+            raise ConfigurationError(
+                f"The policy file {source!r} is not valid at fleet.assets.",
+                cause=error.problem,
+                fix=error.fix,
+            ) from error
+    return uris
+
+
+def _table(resolver: PolicyResolver, name: str, uri: str) -> FleetTable:
+    resolved = resolver.resolve(name)
+    managed = name in resolver.policies.model.tables or any(
         source.startswith("patterns[") for source in resolved.sources.values()
     )
     return FleetTable(name=name, uri=uri, resolved=resolved, managed=managed)

@@ -84,6 +84,7 @@ def fleet_row(observed: Row, table: FleetTable, *, history: TableHistory, before
         since = {verb: earlier.get(verb, observed_ms) for verb in observed.get("due") or ()}
     return row | {
         "owner": table.policy.owner,
+        "visible_with": table.policy.visible_with,
         "mode": table.policy.mode.value,
         "managed": table.managed,
         "failures": history.failures,

@@ -16,6 +16,7 @@ _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
 _MANY_COMMITS: Final = 50
 _BUSY: Final = 1.5
+_MOST_OPENINGS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,26 @@ def gate(settings: FleetSettings, *, now_ms: int, table_id: str = "", hours: Seq
     for item in settings.blackout:
         until = _earlier(until, parse_cron(item.cron).next_after(now_ms, zone))
     return Gate(is_open=True, until_ms=until)
+
+
+def next_opening_ms(
+    settings: FleetSettings, *, after_ms: int, table_id: str = "", hours: Sequence[int] = ()
+) -> int | None:
+    """The next time at which a window of the table opens; None without one soon."""
+    zone = time_zone(settings.time_zone)
+    jitter_ms = jitter(table_id, settings.jitter_minutes) * _MINUTE_MS
+    found: int | None = None
+    for item in settings.windows:
+        begin: int | None = after_ms
+        for _ in range(_MOST_OPENINGS):
+            begin = None if begin is None else parse_cron(item.cron).next_after(begin, zone)
+            if begin is None:
+                break
+            opens = begin + min(jitter_ms, int(item.hours * _HOUR_MS) // 2)
+            if gate(settings, now_ms=opens, table_id=table_id, hours=hours).is_open:
+                found = _earlier(found, opens)
+                break
+    return found
 
 
 def schedule_reached(settings: FleetSettings, *, now_ms: int, last_ms: int | None) -> bool:

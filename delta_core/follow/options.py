@@ -7,6 +7,7 @@ from typing import Final
 
 from delta_core.arguments import Instant, at_least, whole_bytes
 from delta_core.errors import ConfigurationError
+from delta_core.leases.lease import checked_name
 
 LATEST: Final = "latest"
 """As the starting version: only commits that are made after the stream starts."""
@@ -92,6 +93,37 @@ class BatchLimits:
         if max_files is None and max_bytes is None:
             return cls()
         return cls(max_files=max_files, max_bytes=max_bytes)
+
+
+DEFAULT_PIN_SECONDS: Final = 7 * 86_400.0
+"""How long a named pin lasts without a renewal: as long as vacuum keeps removed files by default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinOptions:
+    """The pin with which a stream keeps what it has not read.
+
+    Attributes:
+        name: the name of the pin, which stays when the stream ends until its time is over. None for a pin
+            that ends with the stream.
+        seconds: how long the pin lasts after the stream has renewed it for the last time.
+    """
+
+    name: str | None
+    seconds: float = DEFAULT_PIN_SECONDS
+
+    @classmethod
+    def of(cls, name: str | None, seconds: float | None) -> PinOptions | None:
+        """The options of a stream; None without a pin.
+
+        Raises:
+            ConfigurationError: the name or the time is not valid.
+        """
+        if name is not None:
+            checked_name(name, "the pin of a stream")
+        if seconds is not None:
+            return cls(name=name, seconds=seconds)
+        return None if name is None else cls(name=name)
 
 
 UNLIMITED: Final = BatchLimits(max_files=None, max_bytes=None)

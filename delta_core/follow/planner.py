@@ -91,9 +91,7 @@ class BatchPlanner:
             predicate=predicate,
             allowed_roots=allowed_roots,
         )
-        self._definition = StreamDefinition(
-            uri=snapshot.store.uri, version=snapshot.version, metadata=snapshot.metadata
-        )
+        self._definition = StreamDefinition.of(snapshot)
         self._tail = LogTail(snapshot, fail_on_data_loss=self._options.fail_on_data_loss)
         self._commits = CommitFiles(snapshot.store, self._definition, self._options)
         self._is_checked = False
@@ -109,6 +107,11 @@ class BatchPlanner:
     def snapshot(self) -> Snapshot:
         """The snapshot with the columns."""
         return self._snapshot
+
+    @property
+    def options(self) -> FollowOptions:
+        """The options of the stream."""
+        return self._options
 
     def start(self) -> StreamPosition:
         """The position at which a new stream starts, by its options.

@@ -37,16 +37,16 @@ class StreamPosition:
     is_initial_snapshot: bool = False
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, json_string: str) -> Self:
         """Parse the result of `to_json`.
 
         Raises:
             StreamPositionError: the string is not a position.
         """
         try:
-            document = json.loads(text)
+            document = json.loads(json_string)
         except (ValueError, RecursionError, TypeError) as error:
-            raise _invalid(text, f"It is not JSON: {error}") from error
+            raise _invalid(json_string, f"It is not JSON: {error}") from error
         return cls.from_document(document)
 
     @classmethod

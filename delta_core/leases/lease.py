@@ -35,6 +35,7 @@ from delta_core.errors import (
 )
 from delta_core.leases.lease_files import (
     RESERVED_DIRECTORY,
+    Following,
     LeaseFile,
     LeaseFiles,
     LeaseRecord,
@@ -140,18 +141,68 @@ def open_pin_lease(
     return lease
 
 
+def take_over_pin_lease(
+    store: LogStore,
+    directory: str,
+    *,
+    version: int,
+    table_id: str,
+    following: Following,
+    holder: str,
+    ttl_seconds: float,
+    clock: Clock,
+) -> Lease:
+    """The lease behind the pin of a stream. An earlier holder of the same directory loses it. Four requests.
+
+    Raises:
+        LeaseFileError: the newest file of the pin is damaged or of a newer format.
+        ConfigurationError: the time is not valid.
+        LeaseError: the store's listings lag, so a pin is not possible.
+        StorageError: the store failed.
+    """
+    files = LeaseFiles(store=store, directory=directory, clock=clock)
+    template = _template(holder, ttl_seconds)
+    for _ in range(_TRIES):
+        newest = files.newest()
+        number = 1 if newest is None else newest.number + 1
+        lease = Lease(
+            files=files,
+            name=directory,
+            record=replace(template, fence=number, version=version, table_id=table_id, following=following),
+            follows=newest,
+            clock=clock,
+        )
+        if lease._begin(number):
+            files.delete_below(number + 1 - FILES_KEPT)
+            return lease
+    raise StorageError(
+        f"The pin {directory!r} could not be acquired: in each attempt another process took it first.",
+        cause="Two streams use the same name for their pins.",
+        fix="Give each stream a name of its own.",
+    )
+
+
 def lease_directory(name: str) -> str:
     """The directory of a lease's files.
 
     Raises:
         ConfigurationError: the name is not valid.
     """
-    if not _NAME.fullmatch(name):
+    return f"{RESERVED_DIRECTORY}/leases/{checked_name(name, 'a lease')}"
+
+
+def checked_name(name: object, what: str) -> str:
+    """A name that is used as the name of a directory.
+
+    Raises:
+        ConfigurationError: the name is not valid.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigurationError(
-            f"{name!r} is not a valid name for a lease.",
+            f"{name!r} is not a valid name for {what}.",
             fix="Use up to 100 letters, digits, dots, underscores and hyphens, with a letter or digit first.",
         )
-    return f"{RESERVED_DIRECTORY}/leases/{name}"
+    return name
 
 
 def this_process() -> str:
@@ -219,6 +270,11 @@ class Lease:
         raise StorageError(
             f"The lease {self.name!r} could not be renewed.", fix="Renew it again while it lasts."
         )
+
+    def advance(self, version: int, following: Following) -> None:
+        """`renew`, with another version and other files for a stream that has read on; raises as `renew`."""
+        self._record = replace(self._record, version=version, following=following)
+        self.renew()
 
     def check(self) -> None:
         """Check that this holder still has the lease. Two requests.

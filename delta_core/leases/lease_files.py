@@ -57,6 +57,17 @@ class LeaseState(StrEnum):
     RELEASED = "released"
 
 
+class Following(StrEnum):
+    """The files that a stream needs, which has read a table up to the version that it pins."""
+
+    SNAPSHOT = "snapshot"
+    """The files of the version, and those that later commits add."""
+    COMMITS = "commits"
+    """The files that later commits add, also if they are no longer live."""
+    CHANGES = "changes"
+    """The files that later commits add or remove."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
     """The content of a lease file.
@@ -68,6 +79,7 @@ class LeaseRecord:
         nonce: distinguishes the files of one holder, so that an older file is not taken for a new one.
         ttl_ms: how long the file is valid after it was written.
         version, table_id: the version and the table of a reader's pin; None in a lease.
+        following: for the pin of a stream, the files that it needs besides: a value of `Following`.
     """
 
     fence: int
@@ -78,6 +90,7 @@ class LeaseRecord:
     state: LeaseState = LeaseState.HELD
     version: int | None = None
     table_id: str | None = None
+    following: Following | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +256,7 @@ def record_to_bytes(record: LeaseRecord) -> bytes:
         "state": record.state.value,
         "version": record.version,
         "tableId": record.table_id,
+        "following": None if record.following is None else record.following.value,
     }
     return json.dumps({key: value for key, value in document.items() if value is not None}).encode()
 
@@ -271,6 +285,7 @@ def record_of_bytes(data: bytes, *, path: str) -> LeaseRecord:
             state=LeaseState(document["state"]),
             version=None if document.get("version") is None else _whole(document["version"]),
             table_id=None if document.get("tableId") is None else _string(document["tableId"]),
+            following=None if document.get("following") is None else Following(document["following"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LeaseFileError(

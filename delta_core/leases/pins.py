@@ -17,6 +17,7 @@ from delta_core.errors import LeaseFileError, ObjectNotFoundError
 from delta_core.leases.lease import Lease, LeaseKeeper, open_pin_lease
 from delta_core.leases.lease_files import (
     RESERVED_DIRECTORY,
+    Following,
     LeaseFile,
     LeaseState,
     is_lease_file,
@@ -39,12 +40,21 @@ class PinnedVersion:
         holder: the holder of the pin, for display.
         version: the pinned version.
         table_id: the id of the pinned table.
+        following: the files that a stream needs; None for those of the version.
+        expires_ms: when it expires without a renewal, by the store's clock.
     """
 
     path: str
     holder: str
     version: int
     table_id: str
+    following: Following | None = None
+    expires_ms: int = 0
+
+    @property
+    def identity(self) -> tuple[int, str, Following | None]:
+        """A value that distinguishes pins which need other files."""
+        return self.version, self.table_id, self.following
 
     @property
     def label(self) -> str:
@@ -165,7 +175,12 @@ def _pinned(store: LogStore, file: LeaseFile) -> PinnedVersion:
     if record.version is None or record.table_id is None:
         raise _invalid_pin(store, file.path, "The file contains no version or no table id.")
     return PinnedVersion(
-        path=file.path, holder=record.holder, version=record.version, table_id=record.table_id
+        path=file.path,
+        holder=record.holder,
+        version=record.version,
+        table_id=record.table_id,
+        following=record.following,
+        expires_ms=file.modified_ms + record.ttl_ms,
     )
 
 

@@ -17,9 +17,9 @@ from delta_core.maintenance.clustering.ordering import ordering_metrics, rewrite
 from delta_core.maintenance.clustering.plan import ZOrderPlan
 from delta_core.maintenance.compaction.bins import rewrite_bins
 from delta_core.maintenance.compaction.plan import CompactionPlan
+from delta_core.maintenance.plan_json import require_same_table
 from delta_core.maintenance.purge.plan import PurgePlan
 from delta_core.maintenance.rewriting.metrics import file_metrics
-from delta_core.maintenance.rewriting.planned_files import require_same_table
 from delta_core.maintenance.rewriting.rewrite import Operation
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot

@@ -1,4 +1,4 @@
-"""The JSON format of saved plans: a JSON object with a format version."""
+"""Saved plans: the JSON format, which has a version, and the check that a plan is for a table."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from delta_core.errors import MaintenanceError
+from delta_core.snapshot.snapshot import Snapshot
 
 PLAN_FORMAT_VERSION = 1
 """The format that this release writes, and the newest format that it reads."""
@@ -44,3 +45,17 @@ def malformed_plan(kind: str, error: Exception) -> MaintenanceError:
         cause=f"{type(error).__name__}: {error}.",
         fix="Make a new plan, and do not edit it.",
     )
+
+
+def require_same_table(latest: Snapshot, table_id: str) -> None:
+    """Check that a plan is for this table.
+
+    Raises:
+        MaintenanceError: the plan is for another table.
+    """
+    if latest.metadata.id != table_id:
+        raise MaintenanceError(
+            "The plan is for another table.",
+            cause=f"The plan has the table id {table_id}, but the table has {latest.metadata.id}.",
+            fix="Make a new plan for this table.",
+        )

@@ -36,6 +36,7 @@ class TableMerger:
         target_alias: str | None,
         merge_schema: bool,
         refuses_misfits: bool,
+        ignores_idle_matches: bool = False,
         execute: Callable[[MergeRequest], MergeResult],
     ) -> None:
         """Collect the clauses of a merge. `DeltaTable.merge` creates the builder.
@@ -45,14 +46,14 @@ class TableMerger:
             source_alias: the name of the source; `source` when None.
             target_alias: the name of the table; `target` when None.
             merge_schema: whether the source may add columns.
-            refuses_misfits: see `MergeRequest`.
+            refuses_misfits, ignores_idle_matches: see `MergeRequest`.
             execute: executes a request.
         """
         self._on = on
         self._source_alias = "source" if source_alias is None else source_alias
         self._target_alias = "target" if target_alias is None else target_alias
         self._merge_schema, self._refuses_misfits = merge_schema, refuses_misfits
-        self._execute = execute
+        self._ignores_idle_matches, self._execute = ignores_idle_matches, execute
         self._matched: tuple[MergeClause, ...] = ()
         self._not_matched: tuple[MergeClause, ...] = ()
         self._by_source: tuple[MergeClause, ...] = ()
@@ -129,6 +130,7 @@ class TableMerger:
                 source_alias=self._source_alias,
                 merge_schema=self._merge_schema,
                 refuses_misfits=self._refuses_misfits,
+                ignores_idle_matches=self._ignores_idle_matches,
             )
         )
 

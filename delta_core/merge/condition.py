@@ -35,6 +35,11 @@ from delta_core.schema.types import (
 _ORDERED = (BYTE, SHORT, INTEGER, LONG, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
+def limits_files(key_type: DataType) -> bool:
+    """Whether the values of a key of this type limit the files that can match."""
+    return isinstance(key_type, DecimalType) or key_type in _ORDERED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyEquality:
     """`target = source` or `target <=> source`, one of the terms that must hold for a match.
@@ -55,8 +60,7 @@ class KeyEquality:
     @property
     def prunes(self) -> bool:
         """Whether the source's values limit the target's files."""
-        ordered = isinstance(self.source_type, DecimalType) or self.source_type in _ORDERED
-        return ordered and not self.null_safe
+        return limits_files(self.source_type) and not self.null_safe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +86,20 @@ class KeyValues:
     low: Any = None
     high: Any = None
     listed: tuple[Any, ...] | None = None
+
+    def terms(self, target: Expression, key_type: DataType) -> list[Expression]:
+        """The terms that hold for every row whose value of `target` is one of these."""
+        if self.listed is not None:
+            if not self.listed:
+                return [FALSE]
+            return [In(target, tuple(Literal(value, key_type) for value in self.listed))]
+        if self.low is None:
+            return [FALSE]
+        low, high = (Literal(side, key_type) for side in (self.low, self.high))
+        return [
+            Comparison(ComparisonOperator.GE, target, low),
+            Comparison(ComparisonOperator.LE, target, high),
+        ]
 
 
 def split_condition(on: Any, names: MergeNames, *, partition_columns: tuple[str, ...]) -> Condition:
@@ -152,17 +170,9 @@ def match_predicate(
     for equality, known in zip(condition.equalities, values, strict=True):
         if known is None:
             continue
-        target = names.without_alias(equality.target)
-        if known.listed is not None:
-            if not known.listed:
-                return FALSE
-            terms.append(In(target, tuple(Literal(value, equality.source_type) for value in known.listed)))
-        elif known.low is None:
-            return FALSE
-        else:
-            low, high = (Literal(side, equality.source_type) for side in (known.low, known.high))
-            terms.append(Comparison(ComparisonOperator.GE, target, low))
-            terms.append(Comparison(ComparisonOperator.LE, target, high))
+        terms += known.terms(names.without_alias(equality.target), equality.source_type)
+    if FALSE in terms:
+        return FALSE
     return resolve_predicate(conjunction(terms), names.target) if terms else TRUE
 
 

@@ -7,7 +7,7 @@ among the source's distinct values. Several columns form one number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from delta_core.expressions.arithmetic import common_type, convert
 
 Numbers = npt.NDArray[np.int64]
+Array: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 BLOCK_PAIRS: Final = 1 << 20
 """The maximum number of pairs of rows that are compared at once, apart from those of one target row."""

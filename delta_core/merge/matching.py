@@ -30,6 +30,7 @@ from delta_core.merge.condition import Condition
 from delta_core.merge.key_index import BLOCK_PAIRS, KeyIndex
 from delta_core.merge.names import MergeNames, Struct, one_array, struct_of
 from delta_core.merge.source import MergeSource
+from delta_core.merge.source_keys import SourceKeys
 from delta_core.scan.record_batches import DEFAULT_BATCH_ROWS, FileReader
 from delta_core.schema.arrow import to_arrow
 from delta_core.snapshot.snapshot import Snapshot
@@ -42,6 +43,7 @@ Mask = npt.NDArray[np.bool_]
 NO_CLAUSE: Final = -1
 _MOST_THREADS: Final = 4
 _MOST_BATCH_ROWS: Final = 1 << 22
+_MOST_HASHED_BATCH_ROWS: Final = 1 << 20
 _SHOWN_KEYS: Final = 5
 _NOTHING: Final[Positions] = np.empty(0, np.int64)
 
@@ -131,21 +133,24 @@ class Matcher:
         clauses: MergeClauses,
         names: MergeNames,
         *,
-        keys: Sequence[pa.ChunkedArray],
+        keys: SourceKeys,
         predicate: Expression,
         access: DataAccess,
         threads: int,
+        ignores_idle_matches: bool = False,
     ) -> None:
         """Prepare the index of the source.
 
         Args:
             snapshot: the version of the table.
             source, condition, clauses, names: the merge.
-            keys: the source's value of each equality.
+            keys: the source's values of the equalities.
             predicate: is true for every row that may match or change.
             access: the locations where files are allowed.
             threads: the number of threads that call `changes`.
+            ignores_idle_matches: see `MergeRequest`.
         """
+        self._ignores_idle_matches = ignores_idle_matches
         self._snapshot, self._source, self._names, self._access = snapshot, source, names, access
         self._condition, self._clauses = condition, clauses
         self._matched = Choice(clauses.matched, names)
@@ -159,16 +164,7 @@ class Matcher:
             only = conjunction(condition.source_only)
             self._candidates = as_mask(source.values(only, names))
         types = [self._target_type(equality.target) for equality in condition.equalities]
-        self._index = (
-            KeyIndex(
-                keys,
-                types,
-                null_safe=[equality.null_safe for equality in condition.equalities],
-                candidates=self._candidates,
-            )
-            if condition.equalities
-            else None
-        )
+        self._index = keys.index(types, candidates=self._candidates)
         self._first_by_source = len(clauses.matched)
         self.matched = np.zeros(source.num_rows if clauses.not_matched else 0, np.bool_)
         self.observed: dict[str, Positions] = {}
@@ -188,8 +184,9 @@ class Matcher:
         while snapshot.schema.find(position) is not None:
             position += "_"
         self._position = position
-        # Each look-up has a cost for every distinct key of the source.
-        batch_rows = min(max(DEFAULT_BATCH_ROWS, source.num_rows), _MOST_BATCH_ROWS)
+        # Each look-up has a cost for every distinct key of the source, or reads its keys again.
+        most = _MOST_BATCH_ROWS if isinstance(self._index, KeyIndex) else _MOST_HASHED_BATCH_ROWS
+        batch_rows = min(max(DEFAULT_BATCH_ROWS, source.num_rows), most)
         self._reader = FileReader(
             schema=snapshot.schema,
             columns=columns,
@@ -287,10 +284,17 @@ class Matcher:
                 is_matched[target_rows] = True
                 action[target_rows] = 0
                 continue
-            self._refuse_duplicates(target_rows, source_rows, is_matched, source)
-            is_matched[target_rows] = True
+            chosen = self._matched.of(data)
+            if self._ignores_idle_matches:
+                is_matched[target_rows] = True
+                acts = chosen >= 0
+                target_rows, source_rows, chosen = target_rows[acts], source_rows[acts], chosen[acts]
+                self._refuse_duplicates(target_rows, source_rows, action >= 0, source)
+            else:
+                self._refuse_duplicates(target_rows, source_rows, is_matched, source)
+                is_matched[target_rows] = True
             source[target_rows] = source_rows
-            action[target_rows] = self._matched.of(data)
+            action[target_rows] = chosen
         if self._by_source.conditions:
             rest = np.flatnonzero(~is_matched)
             if len(rest):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,25 @@ from delta_core.merge.source import MergeSource
 from delta_core.schema.arrow import field_to_arrow, type_to_arrow
 from delta_core.schema.conversion import convert_array
 from delta_core.schema.enforcement import type_problems
-from delta_core.schema.types import VARIANT, VOID, ArrayType, DataType, MapType, StructField, StructType
+from delta_core.schema.types import (
+    BYTE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
 
 _NESTED = (StructType, ArrayType, MapType)
+_NUMBERS = (BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE)
 
 Numbers = npt.NDArray[np.int64]
 
@@ -167,7 +183,7 @@ def _stored(
     if source in (target, VOID):
         return resolved
     if isinstance(source, _NESTED) or isinstance(target, _NESTED):
-        problems = type_problems(target, source, field.name)
+        problems = type_problems(target, _with_numbers_of(source, target), field.name)
         problem = problems[0] if problems else None
         if problem is None and not may_lack_fields:
             problem = _missing_field(source, target, field.name)
@@ -179,6 +195,30 @@ def _stored(
             )
         return resolved
     return resolve(Cast(resolved, target), schema)
+
+
+def _with_numbers_of(source: DataType, target: DataType) -> DataType:
+    """The type with the numbers of the target: they are cast, and refused where they do not fit."""
+    if isinstance(source, StructType) and isinstance(target, StructType):
+        fields = []
+        for item in source:
+            found = target.find(item.name)
+            data_type = item.data_type if found is None else _with_numbers_of(item.data_type, found.data_type)
+            fields.append(replace(item, data_type=data_type))
+        return StructType(tuple(fields))
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return replace(source, element_type=_with_numbers_of(source.element_type, target.element_type))
+    if isinstance(source, MapType) and isinstance(target, MapType):
+        return replace(
+            source,
+            key_type=_with_numbers_of(source.key_type, target.key_type),
+            value_type=_with_numbers_of(source.value_type, target.value_type),
+        )
+    return target if _is_number(source) and _is_number(target) else source
+
+
+def _is_number(data_type: DataType) -> bool:
+    return isinstance(data_type, DecimalType) or data_type in _NUMBERS
 
 
 def _missing_field(source: DataType, target: DataType, path: str) -> str | None:

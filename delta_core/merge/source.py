@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +34,27 @@ FEW_ROWS: Final = 5_000
 
 _SMALL_BYTES: Final = 64 << 20
 _BLOCK_ROWS: Final = 1 << 18
+_SPILLED_ROWS: Final = 1 << 16
 
 Rows = npt.NDArray[np.int64]
 """Numbers of rows, counted from 0."""
+
+
+class SourceRows(Protocol):
+    """Where the rows of a source are."""
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        ...
+
+    def blocks(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The columns of all rows, in order, in blocks of at most 262,144 rows."""
+        ...
+
+    def taken(self, names: Sequence[str], chosen: Rows) -> list[pa.Array]:
+        """The columns of chosen rows. May be called by several threads."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,64 +63,162 @@ class MergeSource:
 
     Attributes:
         schema: the columns.
-        table: the rows, in memory or in a mapped file.
+        stored: the rows.
     """
 
     schema: StructType
-    table: pa.Table
+    stored: SourceRows
 
     @property
     def num_rows(self) -> int:
         """The number of rows."""
-        return int(self.table.num_rows)
+        return self.stored.num_rows
 
     def rows(self, names: Sequence[str], chosen: Rows) -> Struct | None:
         """The chosen rows of some columns as one struct array; None without columns."""
-        if not names:
-            return None
-        arrays = [_taken(self.table.column(name), chosen) for name in names]
-        fields = [pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]
-        return pa.StructArray.from_arrays(arrays, fields=fields)
+        return _struct(names, self.stored.taken(names, chosen)) if names else None
+
+    def value_blocks(self, expression: Expression, names: MergeNames) -> Iterator[pa.Array]:
+        """The values of an expression over the source for every row, block by block."""
+        columns = names.columns_of(names.source_alias, [expression])
+        for block in self.stored.blocks(columns):
+            struct = _struct(columns, block.columns) if columns else None
+            data = names.data(block.num_rows, target=None, source=struct)
+            yield one_array(evaluate(expression, data))
 
     def values(self, expression: Expression, names: MergeNames) -> pa.ChunkedArray:
         """The value of an expression over the source, for every row. Evaluated in blocks."""
-        columns = names.columns_of(names.source_alias, [expression])
-        part = self.table.select(list(columns))
-        parts: list[pa.Array] = []
-        for start in range(0, self.num_rows, _BLOCK_ROWS):
-            block = part.slice(start, _BLOCK_ROWS)
-            arrays = [one_array(column) for column in block.columns]
-            fields = [pa.field(name, array.type) for name, array in zip(columns, arrays, strict=True)]
-            struct = pa.StructArray.from_arrays(arrays, fields=fields) if arrays else None
-            data = names.data(block.num_rows, target=None, source=struct)
-            parts.append(one_array(evaluate(expression, data)))
-        if not parts:
-            empty = to_arrow(self.schema).empty_table()
-            struct = pa.StructArray.from_arrays(
-                [one_array(empty.column(name)) for name in columns],
-                fields=[pa.field(name, empty.schema.field(name).type) for name in columns],
-            )
-            return pa.chunked_array(
-                [one_array(evaluate(expression, names.data(0, target=None, source=struct)))]
-            )
-        return pa.chunked_array(parts)
+        parts = list(self.value_blocks(expression, names))
+        return pa.chunked_array(parts or [self._nothing(expression, names)])
 
-    def key_values(self, equality: KeyEquality, keys: pa.ChunkedArray) -> KeyValues | None:
-        """The values of an equality that limit the target's files; None when they do not."""
+    def values_of(self, expression: Expression, names: MergeNames, chosen: Rows) -> pa.Array:
+        """The values of an expression over the source for chosen rows."""
+        columns = names.columns_of(names.source_alias, [expression])
+        data = names.data(len(chosen), target=None, source=self.rows(columns, chosen))
+        return one_array(evaluate(expression, data))
+
+    def type_of(self, expression: Expression, names: MergeNames) -> pa.DataType:
+        """The Arrow type of the values of an expression over the source."""
+        return self._nothing(expression, names).type
+
+    def _nothing(self, expression: Expression, names: MergeNames) -> pa.Array:
+        columns = names.columns_of(names.source_alias, [expression])
+        empty = to_arrow(self.schema).empty_table()
+        struct = _struct(columns, [one_array(empty.column(name)) for name in columns]) if columns else None
+        return one_array(evaluate(expression, names.data(0, target=None, source=struct)))
+
+    def key_values(self, equality: KeyEquality, keys: Iterable[pa.Array]) -> KeyValues | None:
+        """The values of an equality that limit the target's files; None when they do not.
+
+        Args:
+            equality: the equality.
+            keys: the source's values of it, in blocks.
+        """
         if not equality.prunes:
             return None
         try:
-            return self._limits(equality, keys)
+            return _limits(keys, lists=self.num_rows <= FEW_ROWS or equality.lists)
         except (ValueError, OverflowError):
             return None  # Python has no date or time for a value, such as one after the year 9999.
 
-    def _limits(self, equality: KeyEquality, keys: pa.ChunkedArray) -> KeyValues:
-        if self.num_rows <= FEW_ROWS or equality.lists:
-            listed = pc.unique(keys).drop_null()
-            if len(listed) <= MOST_LISTED:
-                return KeyValues(listed=tuple(listed.to_pylist()))
-        bounds = pc.min_max(keys)
-        return KeyValues(low=bounds["min"].as_py(), high=bounds["max"].as_py())
+
+def _limits(keys: Iterable[pa.Array], *, lists: bool) -> KeyValues:
+    """The distinct values, when they are few and wanted, or the smallest and the largest value."""
+    listed: pa.Array | None = None
+    bounds: list[pa.StructScalar] = []
+    for block in keys:
+        bounds.append(pc.min_max(block))
+        if lists:
+            distinct = pc.unique(block).drop_null()
+            listed = distinct if listed is None else pc.unique(pa.concat_arrays([listed, distinct]))
+            lists = len(listed) <= MOST_LISTED
+    if lists:
+        return KeyValues(listed=() if listed is None else tuple(listed.to_pylist()))
+    lows = [bound["min"] for bound in bounds if bound["min"].is_valid]
+    highs = [bound["max"] for bound in bounds if bound["max"].is_valid]
+    if not lows:
+        return KeyValues()
+    low = pc.min(pa.array(lows, lows[0].type))
+    high = pc.max(pa.array(highs, highs[0].type))
+    return KeyValues(low=low.as_py(), high=high.as_py())
+
+
+def _struct(names: Sequence[str], arrays: Sequence[pa.Array]) -> Struct:
+    fields = [pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]
+    return pa.StructArray.from_arrays(list(arrays), fields=fields)
+
+
+class _HeldRows:
+    """Rows in memory."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self.num_rows = int(table.num_rows)
+
+    def blocks(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        part = self._table.select(list(names))
+        for start in range(0, self.num_rows, _BLOCK_ROWS):
+            block = part.slice(start, _BLOCK_ROWS)
+            yield _batch([one_array(column) for column in block.columns], block.schema, block.num_rows)
+
+    def taken(self, names: Sequence[str], chosen: Rows) -> list[pa.Array]:
+        return [_taken(self._table.column(name), chosen) for name in names]
+
+
+class _FileRows:
+    """Rows in a file of Arrow. It is read, not mapped: mapped pages would count as memory of the process."""
+
+    def __init__(self, path: Path, schema: pa.Schema, counts: Sequence[int]) -> None:
+        self._path, self._schema = path, schema
+        self._starts = np.cumsum([0, *counts])
+        self.num_rows = int(self._starts[-1])
+
+    @contextmanager
+    def _opened(self, names: Sequence[str]) -> Iterator[pa.ipc.RecordBatchFileReader]:
+        places = sorted(self._schema.get_field_index(name) for name in names)
+        options = pa.ipc.IpcReadOptions(included_fields=places, use_threads=False)
+        with (
+            pa.OSFile(str(self._path), "rb") as file,
+            pa.ipc.open_file(file, options=options) as reader,
+        ):
+            yield reader
+
+    def blocks(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if not names:
+            for count in np.diff(self._starts):
+                yield _batch([], pa.schema([]), int(count))
+            return
+        with self._opened(names) as reader:
+            for index in range(reader.num_record_batches):
+                yield reader.get_batch(index).select(list(names))
+
+    def taken(self, names: Sequence[str], chosen: Rows) -> list[pa.Array]:
+        order: Rows | None = None
+        ordered = chosen
+        if len(chosen) > 1 and bool((chosen[1:] < chosen[:-1]).any()):
+            order = np.argsort(chosen, kind="stable")
+            ordered = chosen[order]
+        cuts = np.searchsorted(ordered, self._starts)
+        parts: list[pa.RecordBatch] = []
+        with self._opened(names) as reader:
+            for index in np.flatnonzero(np.diff(cuts)):
+                rows = ordered[cuts[index] : cuts[index + 1]] - self._starts[index]
+                parts.append(reader.get_batch(int(index)).select(list(names)).take(pa.array(rows)))
+        if not parts:
+            return [pa.array([], self._schema.field(name).type) for name in names]
+        arrays = [pa.concat_arrays([part.column(place) for part in parts]) for place in range(len(names))]
+        if order is None:
+            return arrays
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        indexes = pa.array(places)
+        return [array.take(indexes) for array in arrays]
+
+
+def _batch(arrays: Sequence[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
+    if arrays:
+        return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
 
 
 def columns_of(data: Any) -> tuple[Any, StructType]:
@@ -137,7 +253,8 @@ def fixed_source(rows: Any, schema: StructType, *, spill_bytes: int = SPILL_BYTE
         StorageError: the temporary file cannot be written.
     """
     if isinstance(rows, pa.Table):
-        yield MergeSource(schema=schema, table=_in_few_chunks(conform(schema, rows)))
+        table = _in_few_chunks(conform(schema, rows))
+        yield MergeSource(schema=schema, stored=_HeldRows(table))
         return
     folder: str | None = None
     try:
@@ -151,27 +268,36 @@ def fixed_source(rows: Any, schema: StructType, *, spill_bytes: int = SPILL_BYTE
                 break
         if total <= spill_bytes:
             table = pa.Table.from_batches(batches, to_arrow(schema))
-            yield MergeSource(schema=schema, table=_in_few_chunks(table))
+            yield MergeSource(schema=schema, stored=_HeldRows(_in_few_chunks(table)))
             return
         try:
             folder = tempfile.mkdtemp(prefix="deltaward-merge-")
             path = Path(folder) / "source.arrow"
-            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, to_arrow(schema)) as writer:
-                while batches:
-                    writer.write_batch(batches.pop(0))
-                for batch in read:
-                    writer.write_batch(batch)
-            mapped = pa.ipc.open_file(pa.memory_map(str(path)))
+            counts = _spill(path, to_arrow(schema), batches, read)
         except OSError as error:
             raise StorageError(
                 "The source of the merge cannot be kept in a temporary file.",
                 cause=str(error),
                 fix="Free space in the directory of temporary files, or set TMPDIR to another one.",
             ) from error
-        yield MergeSource(schema=schema, table=mapped.read_all())
+        yield MergeSource(schema=schema, stored=_FileRows(path, to_arrow(schema), counts))
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _spill(
+    path: Path, schema: pa.Schema, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]
+) -> list[int]:
+    """Write batches to a file of Arrow, and return their numbers of rows."""
+    counts = []
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        while (batch := held.pop(0) if held else next(rest, None)) is not None:
+            for start in range(0, batch.num_rows, _SPILLED_ROWS):
+                part = batch.slice(start, _SPILLED_ROWS)
+                writer.write_batch(part)
+                counts.append(part.num_rows)
+    return counts
 
 
 def _conformed(rows: pa.RecordBatchReader, schema: StructType) -> Iterator[pa.RecordBatch]:

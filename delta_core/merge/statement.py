@@ -8,13 +8,12 @@ to new files with their row ids. The source is read once.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from delta_core.data.row_pipeline import RowPipeline
 from delta_core.data.steps.defaults import DefaultsStep
@@ -29,11 +28,13 @@ from delta_core.expressions.ast import TRUE, Expression
 from delta_core.merge.assigned import Assignments, assignments, evolved_schema
 from delta_core.merge.clauses import MergeAction, MergeClause, MergeClauses, merge_parameters
 from delta_core.merge.condition import Condition, match_predicate, read_predicate, split_condition
+from delta_core.merge.deletions import MergeDeletions, committed_counts
 from delta_core.merge.matching import Choice, Matcher, Matches, find_matches, thread_count
 from delta_core.merge.names import MergeNames
 from delta_core.merge.new_rows import ClauseValues, RowChanger
 from delta_core.merge.result import Counts, MergeResult
 from delta_core.merge.source import SPILL_BYTES, MergeSource, columns_of, fixed_source
+from delta_core.merge.source_keys import SourceKeys
 from delta_core.merge.writing import MergeWriter, Written
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.scan.scan import Scan
@@ -42,7 +43,6 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.support import require_write_support
 from delta_core.transaction.commit_result import AlreadyApplied
-from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.file_actions import add_actions
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -58,7 +58,9 @@ class MergeRequest:
         target_alias, source_alias: the names of the table and of the source in expressions.
         merge_schema: whether the source may add columns to the table.
         refuses_misfits: whether a value that cannot be cast to its column's type is an error, or null.
-        spill_bytes: see `fixed_source`.
+        ignores_idle_matches: whether source rows for which no clause is true may match a row that another
+            source row changes, as in `deltalake`. Otherwise such a merge is refused, as on Spark.
+        spill_bytes: see `fixed_source`; 256 MiB when None.
         target_file_size_bytes: the size of new files; the table's size when None.
     """
 
@@ -68,7 +70,8 @@ class MergeRequest:
     source_alias: str = "source"
     merge_schema: bool = False
     refuses_misfits: bool = True
-    spill_bytes: int = SPILL_BYTES
+    ignores_idle_matches: bool = False
+    spill_bytes: int | None = None
     target_file_size_bytes: int | None = None
 
 
@@ -88,7 +91,8 @@ def merge_rows(
     Cost: the columns of the condition and of the clauses' conditions are read once, in the files that the
     condition and the source's keys do not rule out. Then all columns of the files with changed rows are read
     once more, unless no new value needs them. Memory: the source, up to `spill_bytes` of a stream; 16 bytes
-    for each source row; 18 bytes for each changed row; one row group for each of at most four files.
+    and the key for each row of a source of at most 2,000,000 rows, else 8 bytes; 18 bytes for each changed
+    row; one row group for each of at most four files.
 
     Raises:
         MergeDuplicateMatchError: several source rows match one row, and the clauses do not allow it.
@@ -120,7 +124,8 @@ def merge_rows(
         later_plan = _plan(version, schema, request, attempt_run)
         return _Merge(later, request, later_plan, fixed, started).execute()
 
-    with fixed_source(rows, schema, spill_bytes=request.spill_bytes) as fixed:
+    spill_bytes = SPILL_BYTES if request.spill_bytes is None else request.spill_bytes
+    with fixed_source(rows, schema, spill_bytes=spill_bytes) as fixed:
         return follow_moved_rows(snapshot, run, attempt)
 
 
@@ -221,12 +226,8 @@ class _Merge:
         condition = split_condition(
             self._request.on, names, partition_columns=tuple(snapshot.partition_columns)
         )
-        keys = [self._source.values(equality.source, names) for equality in condition.equalities]
-        values = tuple(
-            self._source.key_values(equality, key)
-            for equality, key in zip(condition.equalities, keys, strict=True)
-        )
-        matching = match_predicate(condition, values, names, source_rows=self._source.num_rows)
+        keys = SourceKeys(self._source, condition.equalities, names)
+        matching = match_predicate(condition, keys.limits(), names, source_rows=self._source.num_rows)
         predicate = read_predicate(matching, self._clauses.not_matched_by_source, names)
         candidates = Scan(snapshot, predicate=predicate, allowed_roots=run.allowed_roots).files()
         files = list(add_actions(candidates, data_change=True))
@@ -273,8 +274,9 @@ class _Merge:
         read = None if predicate == TRUE else predicate
         resolver = None
         if statement.uses_deletion_vectors:
-            resolver = DeletionVectorMerger(
+            resolver = MergeDeletions(
                 snapshot.store,
+                deletes=self._deletion_metric(),
                 matches=matcher.touches,
                 observed=matches.observed,
                 may_insert=bool(self._clauses.not_matched),
@@ -304,7 +306,7 @@ class _Merge:
         return self._result(committed, counts)
 
     def _matcher(
-        self, condition: Condition, keys: Sequence[pa.ChunkedArray], predicate: Expression, threads: int
+        self, condition: Condition, keys: SourceKeys, predicate: Expression, threads: int
     ) -> Matcher:
         return Matcher(
             self._statement.snapshot,
@@ -316,6 +318,7 @@ class _Merge:
             predicate=predicate,
             access=self._statement.run.access,
             threads=threads,
+            ignores_idle_matches=self._request.ignores_idle_matches,
         )
 
     def _changer(self, pipeline: RowPipeline) -> RowChanger:
@@ -417,7 +420,16 @@ class _Merge:
 
     def _result(self, committed: Any, counts: Counts) -> MergeResult:
         total = {"execution_time_ms": _ms(monotonic() - self._started)}
-        return MergeResult(committed=committed, metrics={**counts.metrics, **total})
+        recorded = {} if committed is None else committed_counts(committed.operation_metrics)
+        return MergeResult(committed=committed, metrics={**counts.metrics, **recorded, **total})
+
+    def _deletion_metric(self) -> str | None:
+        """The metric of the rows that are deleted by matched clauses only, or by the others only."""
+        matched = len(self._clauses.matched)
+        kinds = {number < matched for number in self._deletes}
+        if len(kinds) != 1:
+            return None
+        return "numTargetRowsMatchedDeleted" if kinds.pop() else "numTargetRowsNotMatchedBySourceDeleted"
 
 
 def _ms(seconds: float) -> int:

@@ -94,12 +94,13 @@ class PrefixPolicy(Section):
 class FleetSection(Section):
     """The settings of the whole fleet.
 
-    `control_root` is the location of the ledger and of the plans. `price_per_cpu_hour` converts CPU time to
-    money, in the currency of the budgets.
+    `control_root` is the location of the ledger and of the plans. `assets` has asset URIs such as
+    `delta://s3/lake/orders`. `price_per_cpu_hour` converts CPU time to money, in the currency of the budgets.
     """
 
     control_root: Annotated[str, Field(min_length=1)] | None = None
     prefixes: Annotated[tuple[PrefixPolicy, ...], BeforeValidator(as_tuple)] = ()
+    assets: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(as_tuple)] = ()
     budget: BudgetPolicy = BudgetPolicy()
     price_per_cpu_hour: Annotated[float, Field(ge=0)] = 0.0
     keep_days: Annotated[int, Field(ge=2)] = 90
@@ -112,7 +113,8 @@ class FleetSettings(Section):
     of the hours of the week in which the table has most commits. `jitter_minutes` delays the begin of
     windows by a time that is different for each table. `max_age_hours`: a verb that waited this long goes
     first. `cooldown_hours`: the least time between two verbs of the same kind. `max_failures`: so many
-    failures in a row open the table's circuit.
+    failures in a row open the table's circuit. `engine: spark` rewrites files on Spark. `visible_with` names
+    the DAG whose readers may see the table in a page over the ledger.
     """
 
     owner: str | None = None
@@ -129,8 +131,9 @@ class FleetSettings(Section):
     cooldown_hours: Annotated[float, Field(ge=0)] = 0.0
     max_failures: Annotated[int, Field(ge=1)] = 3
     approval: ApprovalPolicy = ApprovalPolicy()
-    engine: Annotated[str, Field(pattern="^(auto|inline)$")] = "auto"
+    engine: Annotated[str, Field(pattern="^(auto|inline|spark)$")] = "auto"
     pool: Annotated[str, Field(min_length=1)] | None = None
+    visible_with: Annotated[str, Field(min_length=1)] | None = None
     mode: Annotated[Mode, Field(strict=False)] = Mode.APPLY
 
 

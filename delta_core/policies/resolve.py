@@ -82,50 +82,80 @@ def names_by_uri(policies: Policies) -> dict[str, str]:
     return names
 
 
-def resolve(policies: Policies, table: str, *, names: Mapping[str, str] | None = None) -> ResolvedPolicy:
-    """The policy for a table, by its name in the file or by its URI. Pure.
+class PolicyResolver:
+    """The policies of many tables of one file. Tables with the same settings share one policy object."""
 
-    A table without an entry has the defaults and the settings of the patterns that match its URI.
+    def __init__(self, policies: Policies) -> None:
+        self.policies = policies
+        self._names = names_by_uri(policies)
+        self._patterns = [
+            (pattern["match"], {key: value for key, value in pattern.items() if key != "match"})
+            for pattern in policies.document.get("patterns") or ()
+        ]
+        self._shared: dict[tuple[int, ...], tuple[MaintenancePolicy, Mapping[str, str]]] = {}
 
-    Args:
-        policies: the policy file.
-        table: the name or the URI.
-        names: `names_by_uri(policies)`, for callers that resolve many tables.
+    def resolve(self, table: str) -> ResolvedPolicy:
+        """The policy for a table, by its name in the file or by its URI.
+
+        A table without an entry has the defaults and the settings of the patterns that match its URI.
+
+        Raises:
+            ConfigurationError: settings of several levels contradict each other.
+        """
+        name, uri = self._identify(table)
+        matching = tuple(
+            index
+            for index, (pattern, _) in enumerate(self._patterns)
+            if fnmatchcase(name, pattern) or fnmatchcase(uri, pattern)
+        )
+        own = (self.policies.document.get("tables") or {}).get(name) or {}
+        settings = {key: value for key, value in own.items() if key != "uri"}
+        if settings:
+            policy, sources = self._merged(matching, settings, name)
+        else:
+            if matching not in self._shared:
+                self._shared[matching] = self._merged(matching, {}, name)
+            policy, sources = self._shared[matching]
+        return ResolvedPolicy(name=name, uri=uri, policy=policy, sources=sources)
+
+    def _merged(
+        self, matching: tuple[int, ...], own: Mapping[str, Any], name: str
+    ) -> tuple[MaintenancePolicy, Mapping[str, str]]:
+        merged: dict[str, Any] = {}
+        sources: dict[str, str] = {}
+        _merge(merged, self.policies.document.get("defaults") or {}, "defaults", sources)
+        for index in matching:
+            _merge(merged, self._patterns[index][1], f"patterns[{index}]", sources)
+        _merge(merged, own, f"tables.{name}", sources)
+        try:
+            return MaintenancePolicy.model_validate(merged), sources
+        except ValueError as error:
+            raise ConfigurationError(
+                f"The settings for {name!r} in {self.policies.source!r} contradict each other.",
+                cause=f"{error}.",
+            ) from error
+
+    def _identify(self, table: str) -> tuple[str, str]:
+        entry = self.policies.model.tables.get(table)
+        if entry is not None:
+            return table, entry.uri
+        name = self._names.get(canonical(table))
+        return (table, table) if name is None else (name, self.policies.model.tables[name].uri)
+
+
+def resolve(policies: Policies, table: str) -> ResolvedPolicy:
+    """The policy for one table; see `PolicyResolver.resolve`. Pure.
 
     Raises:
         ConfigurationError: settings of several levels contradict each other.
     """
-    name, uri = _identify(policies, table, names)
-    merged: dict[str, Any] = {}
-    sources: dict[str, str] = {}
-    _merge(merged, policies.document.get("defaults") or {}, "defaults", sources)
-    for index, pattern in enumerate(policies.document.get("patterns") or ()):
-        if any(fnmatchcase(candidate, pattern["match"]) for candidate in (name, uri)):
-            settings = {key: value for key, value in pattern.items() if key != "match"}
-            _merge(merged, settings, f"patterns[{index}]", sources)
-    own = (policies.document.get("tables") or {}).get(name) or {}
-    settings = {key: value for key, value in own.items() if key != "uri"}
-    _merge(merged, settings, f"tables.{name}", sources)
-    try:
-        policy = MaintenancePolicy.model_validate(merged)
-    except ValueError as error:
-        raise ConfigurationError(
-            f"The settings for {name!r} in {policies.source!r} contradict each other.", cause=f"{error}."
-        ) from error
-    return ResolvedPolicy(name=name, uri=uri, policy=policy, sources=sources)
+    return PolicyResolver(policies).resolve(table)
 
 
 def resolve_all(policies: Policies) -> tuple[ResolvedPolicy, ...]:
     """The policy of every table that has an entry, in the file's order."""
-    return tuple(resolve(policies, name) for name in policies.table_names)
-
-
-def _identify(policies: Policies, table: str, names: Mapping[str, str] | None) -> tuple[str, str]:
-    entry = policies.model.tables.get(table)
-    if entry is not None:
-        return table, entry.uri
-    name = (names_by_uri(policies) if names is None else names).get(canonical(table))
-    return (table, table) if name is None else (name, policies.model.tables[name].uri)
+    resolver = PolicyResolver(policies)
+    return tuple(resolver.resolve(name) for name in policies.table_names)
 
 
 def canonical(uri: str) -> str:

@@ -73,15 +73,35 @@ def validation_problems(error: ValidationError) -> list[tuple[str, str]]:
     ]
 
 
-class _Loader(yaml.SafeLoader):
+# libyaml parses a large file several times as fast as the parser in Python.
+_PARSERS: tuple[type[Any], ...] = (
+    (getattr(yaml.cyaml, "CParser"),)  # noqa: B009 - the type stubs do not export it
+    if yaml.__with_libyaml__
+    else (yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser)
+)
+
+
+class _Loader(
+    yaml.composer.Composer,
+    *_PARSERS,  # type: ignore[misc]
+    yaml.constructor.SafeConstructor,
+    yaml.resolver.Resolver,
+):
     """A loader of plain YAML that refuses duplicate keys, because the second would silently win.
 
     It also refuses aliases, because nested aliases make a small file huge.
     """
 
+    def __init__(self, stream: str | bytes) -> None:
+        for base in _PARSERS:
+            base.__init__(self, *((stream,) if base is _PARSERS[0] else ()))
+        yaml.composer.Composer.__init__(self)
+        yaml.constructor.SafeConstructor.__init__(self)
+        yaml.resolver.Resolver.__init__(self)
+
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            mark = self.peek_event().start_mark
             raise yaml.composer.ComposerError(None, None, "Aliases are not allowed", mark)
         return super().compose_node(parent, index)
 

@@ -2,7 +2,7 @@
 
 pyarrow imports pandas where it is installed, to check whether a value is a pandas object. The import takes a
 third of the time of a first small read. This module writes plain values into Arrow's buffers directly, and
-passes other values to pyarrow.
+passes other values to pyarrow. `numpy_columns` converts NumPy arrays.
 """
 
 from __future__ import annotations

@@ -15,13 +15,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_core.numpy_columns import from_numpy
 from delta_core.storage.log_store import LogStore, ObjectInfo, stand_in
-from delta_core.storage.name_columns import NAME, name_column, names_in
+from delta_core.storage.name_columns import name_column, names_in
 
-BATCH_ROWS: Final = 1 << 15
+BATCH_ROWS: Final = 1 << 13
 """The number of files in a batch."""
 
 Integers = npt.NDArray[np.int64]
+
+_NO_SEPARATOR: Final = name_column([""])[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +54,11 @@ class ListedFiles:
         """The paths of some of the files, or of all, as a column of names."""
         names, folder_of = self.names, self.folder_of
         if rows is not None:
-            names, folder_of = names.take(pa.array(rows)), folder_of[rows]
+            names, folder_of = names.take(from_numpy(rows)), folder_of[rows]
         before = name_column([f"{folder}/" if folder else "" for folder in self.folders])
         if len(before) == 1:
-            return pc.binary_join_element_wise(before[0], names, pa.scalar(b"", NAME))
-        return pc.binary_join_element_wise(before.take(pa.array(folder_of)), names, pa.scalar(b"", NAME))
+            return pc.binary_join_element_wise(before[0], names, _NO_SEPARATOR)
+        return pc.binary_join_element_wise(before.take(from_numpy(folder_of)), names, _NO_SEPARATOR)
 
 
 class ListedRows:

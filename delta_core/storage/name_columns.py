@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 NAME: Final = pa.large_binary()
@@ -24,9 +25,15 @@ def name_bytes(name: str) -> bytes:
 def name_column(names: Sequence[str]) -> pa.Array:
     """A column of names."""
     try:
-        return pa.array(names, NAME)
+        encoded = [name.encode() for name in names]
     except UnicodeEncodeError:
-        return pa.array([name_bytes(name) for name in names], NAME)
+        encoded = [name_bytes(name) for name in names]
+    ends = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(name) for name in encoded], out=ends[1:])
+    # `pa.array` would import pandas.
+    return pa.Array.from_buffers(
+        NAME, len(encoded), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    )
 
 
 def names_in(column: pa.Array | pa.ChunkedArray) -> list[str]:

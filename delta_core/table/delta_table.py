@@ -598,6 +598,7 @@ class DeltaTable(TableFollowing, TableConversions):
         dry_run: bool = True,
         enforce_retention: bool = True,
         force: bool = False,
+        lite: bool = False,
         executor: Executor | None = None,
         commit_properties: CommitProperties = DEFAULT_COMMIT_PROPERTIES,
     ) -> list[str]:
@@ -608,6 +609,8 @@ class DeltaTable(TableFollowing, TableConversions):
             dry_run: only return the files that would be deleted. The default.
             enforce_retention: refuse a retention that is shorter than the table's.
             force: required together with `enforce_retention=False` for a shorter retention.
+            lite: delete only files that the log names as removed, without a listing of the directory. Files
+                of unfinished writes stay, and so do files whose removal is no longer in the log.
             executor: runs the deletions; threads of this process when None.
             commit_properties: provenance of the commits that record the start and the end.
 
@@ -624,6 +627,7 @@ class DeltaTable(TableFollowing, TableConversions):
             retention_hours=retention_hours,
             enforce_retention=enforce_retention,
             force=force,
+            lite=lite,
             clock=self._clock,
         )
         planned = plan.columns.paths

@@ -45,6 +45,7 @@ class TableFollowing:
         ignore_changes: bool = False,
         skip_change_commits: bool = False,
         fail_on_data_loss: bool = True,
+        pin: str | None = None,
         pin_seconds: float | None = None,
     ) -> Iterator[StreamBatch]:
         """Read the table's rows, and then the rows of each later commit, as a stream of batches.
@@ -75,8 +76,11 @@ class TableFollowing:
             skip_change_commits: pass over commits that remove files.
             fail_on_data_loss: raise an error when log cleanup has deleted a commit; otherwise continue with
                 the next one.
-            pin_seconds: keep the version of the position readable for this time after the last batch, with a
-                pin (docs/leases.md).
+            pin: the name of a pin (docs/leases.md) that keeps everything readable that the stream has not
+                read. It stays when the stream ends, for `pin_seconds` or seven days, and the next stream with
+                this name takes it over.
+            pin_seconds: how long the pin lasts after the last batch. Without a name the pin ends with the
+                stream.
 
         Raises:
             TableChangedError: a commit removes or changes rows, and no option determines how to read that.
@@ -84,6 +88,7 @@ class TableFollowing:
             StreamSchemaChangedError: a column was renamed or dropped, or has another type.
             StreamTableReplacedError, StreamPositionError: the position is not that of this table.
             StreamDataLossError: a commit is no longer in the log.
+            LeaseLostError: another stream has taken over the pin, or its files were deleted.
             VersionNotFoundError: the starting version does not exist.
             ConfigurationError: an argument is not valid.
         """
@@ -94,7 +99,9 @@ class TableFollowing:
             position_file=None if position_file is None else streams.PositionFile(position_file),
             wait=wait,
             poll_seconds=seconds,
-            pin_seconds=None if pin_seconds is None else _seconds(pin_seconds, "pin_seconds"),
+            pin=streams.PinOptions.of(
+                pin, None if pin_seconds is None else _seconds(pin_seconds, "pin_seconds")
+            ),
         )
         options = streams.FollowOptions(
             starting_version=starting_version,

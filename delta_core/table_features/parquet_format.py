@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_core.errors import InvalidTablePropertyError
 from delta_core.table_features.table_properties import (
@@ -12,6 +13,9 @@ from delta_core.table_features.table_properties import (
     PARQUET_FORMAT_VERSION,
     TableProperties,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,11 +26,41 @@ class ParquetOptions:
         codec: the codec, by the table property's name; the table's when None.
         row_group_rows: the maximum number of rows of a row group.
         arguments: arguments of pyarrow's `ParquetWriter`, such as `compression_level`.
+        without_dictionary: the top-level columns that get no dictionary; all others do.
     """
 
     codec: str | None = None
     row_group_rows: int | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    without_dictionary: frozenset[str] = frozenset()
+
+    def writer_arguments(self, schema: pa.Schema) -> dict[str, Any]:
+        """The arguments of pyarrow's writer for files of a schema."""
+        if not self.without_dictionary:
+            return dict(self.arguments)
+        import pyarrow.parquet as pq  # most processes that read these options write no file
+
+        # The writer takes the paths of the leaves that get a dictionary, and only Parquet knows the paths.
+        sink = io.BytesIO()
+        pq.write_table(schema.empty_table(), sink)
+        leaves = pq.ParquetFile(sink).schema
+        paths = [leaves.column(position).path for position in range(len(leaves))]
+        chosen = [path for path in paths if path.split(".")[0] not in self.without_dictionary]
+        return {**self.arguments, "use_dictionary": chosen or False}
+
+    def to_json(self) -> dict[str, Any]:
+        """The options as a JSON object."""
+        return {
+            "codec": self.codec,
+            "row_group_rows": self.row_group_rows,
+            "arguments": dict(self.arguments),
+            "without_dictionary": sorted(self.without_dictionary),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> ParquetOptions:
+        """The options that `to_json` wrote."""
+        return cls(**{**document, "without_dictionary": frozenset(document["without_dictionary"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from delta_core.actions.json_codec import action_to_json
 from delta_core.actions.set_transaction import SetTransaction
@@ -56,6 +56,9 @@ class CommitProperties:
     app_transactions: tuple[SetTransaction, ...]
     write_checkpoint: bool
     cleanup_expired_logs: bool | None
+
+    first_counted_version: ClassVar[int] = 1
+    """The version that counts as the first of `delta.checkpointInterval`: 1, as in delta-spark."""
 
     @public
     def __init__(

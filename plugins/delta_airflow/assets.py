@@ -17,13 +17,12 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from airflow.sdk import Asset
 
 from delta_core.errors import InvalidUriError
+from delta_core.fleet.assets import LOCAL_AUTHORITY, table_uri_of_asset
 from delta_core.storage import uri_scheme, uri_string
 from delta_core.storage.remote_uri import parse_remote_uri
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.openlineage.facet import Dataset
-
-LOCAL_AUTHORITY = "local"
 
 _OBJECT_STORES = frozenset({"s3", "gs", "az", "abfss"})
 
@@ -99,16 +98,7 @@ def table_uri_of(asset: str | Asset) -> str:
     Raises:
         InvalidUriError: the asset is not that of a table.
     """
-    uri = asset if isinstance(asset, str) else asset.uri
-    parts = urlsplit(uri)
-    if parts.scheme != "delta":
-        raise InvalidUriError(
-            f"{uri!r} is not the asset URI of a Delta table.",
-            fix="Pass an asset that table_asset has created.",
-        )
-    if parts.netloc == LOCAL_AUTHORITY:
-        return f"file://{parts.path}"
-    return str(parse_remote_uri(f"{parts.netloc}:/{parts.path}"))
+    return table_uri_of_asset(asset if isinstance(asset, str) else asset.uri)
 
 
 def create_asset(*, table_uri: str, name: str | None = None, extra: Mapping[str, Any] | None = None) -> Asset:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from delta_core.errors import ConfigurationError
+from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.open import options_for
 from spark_jobs.engine_io import ExecutorReach, executor_options
 from spark_jobs.streaming.options import STREAM_OPTIONS, flag, folded, whole
@@ -17,6 +19,7 @@ READ_OPTIONS: Final = (
     "endingVersion",
     "endingTimestamp",
     "where",
+    "allowedRoots",
     *STREAM_OPTIONS,
 )
 WRITE_OPTIONS: Final = (
@@ -39,7 +42,7 @@ def no_path() -> ConfigurationError:
         "The data source 'deltaward' does not know the location of the table.",
         cause="Spark does not pass the location of a named table to a data source in Python.",
         fix="Read a table by its name with spark_jobs.table(spark, name), or in SQL with "
-        "spark_jobs.sql(spark, text).",
+        "spark_jobs.sql(spark, statement).",
     )
 
 
@@ -47,12 +50,41 @@ def executor_reach(options: Mapping[str, str]) -> ExecutorReach:
     """How the table at the option `path` is opened, with those of the options that its store has.
 
     Raises:
-        ConfigurationError: there is no path.
+        ConfigurationError: there is no path, or the allowed roots are not valid.
+        InvalidUriError: an allowed root has a scheme without a store.
     """
     path = options.get("path")
     if path is None:
         raise no_path()
-    return ExecutorReach(table_uri=path, options=executor_options(options_for(path, dict(options))))
+    roots = allowed_roots(folded(options).get("allowedroots"))
+    open_allowed_roots(roots)  # refuses wrong ones
+    return ExecutorReach(
+        table_uri=path,
+        allowed_roots=roots,
+        options=executor_options(options_for(path, dict(options))),
+    )
+
+
+def allowed_roots(value: str | None) -> tuple[str, ...]:
+    """The option `allowedRoots`: one path or URI, or a JSON list of them.
+
+    Raises:
+        ConfigurationError: it is a JSON list of something else.
+    """
+    if value is None:
+        return ()
+    if not value.lstrip().startswith("["):
+        return (value,)
+    try:
+        found = json.loads(value)
+    except ValueError:
+        found = [None]
+    if not all(isinstance(root, str) for root in found):
+        raise ConfigurationError(
+            f"The option allowedRoots cannot be {value!r}.",
+            fix='Pass a path or URI, or a JSON list such as ["/data/a", "/data/b"].',
+        )
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +22,7 @@ from delta_core.schema.json import schema_from_json, schema_to_json
 from delta_core.schema.types import StructType
 from delta_core.snapshot.commit_time import first_version_since
 from delta_core.snapshot.snapshot import Snapshot
+from spark_jobs.data_source.filters import FilterPush, both, condition_of
 from spark_jobs.data_source.options import executor_reach
 from spark_jobs.engine_io import ExecutorReach
 from spark_jobs.reader.arrow_scan import OPEN_BYTES, TASK_BYTES
@@ -28,7 +30,15 @@ from spark_jobs.reader.arrow_variants import with_spark_variants
 from spark_jobs.reader.read import to_epoch_ms
 from spark_jobs.reader.table_files import TableFile, table_files
 from spark_jobs.streaming.offsets import TableOffsets
-from spark_jobs.streaming.options import CHANGE_FEED_NAMES, batch_limits, flag, folded, follow_options, whole
+from spark_jobs.streaming.options import (
+    CHANGE_FEED_NAMES,
+    batch_limits,
+    flag,
+    folded,
+    follow_options,
+    pin_options,
+    whole,
+)
 from spark_jobs.worker_tasks import plain_errors
 
 _NEEDED: Final = ("path", "partition_values", "size_bytes", "deletion_vector")
@@ -103,22 +113,33 @@ class TableReader(DataSourceReader):
         """
         self._options = dict(options)
         self._version = version
-        self._rows: TableRows | None = None
+        self._pushed: str | None = None
+        self._snapshot: Snapshot | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The values that tasks need: a snapshot cannot be pickled."""
+        return {**self.__dict__, "_snapshot": None}
+
+    @property
+    def pushFilters(self) -> FilterPush:  # noqa: N802 - see FilterPush
+        """Gets the filters of a query, where the session passes them."""
+        return FilterPush(self._push)
 
     def partitions(self) -> Sequence[InputPartition]:
         """The files of the version, in groups."""
         with plain_errors():
             table = executor_reach(self._options)
-            store, access = table.open()
-            snapshot = Snapshot.load(store, version=self._version)
+            _, access = table.open()
+            snapshot = self._load()
             named = folded(self._options)
-            self._rows = rows_of_table(table, snapshot, self._options)
+            where = both(named.get("where"), self._pushed)
+            rows = rows_of_table(table, snapshot, self._options, where=where)
             if is_change_feed(named):
                 files = _changed_files(snapshot, named)
             else:
-                scan = Scan(snapshot, predicate=named.get("where"), allowed_roots=access.allowed_roots)
+                scan = Scan(snapshot, predicate=where, allowed_roots=access.allowed_roots)
                 files = list(table_files(scan.live_files.to_table(list(_NEEDED))))
-            return [InputPartition((self._rows, group)) for group in _groups(files)]
+            return [InputPartition((rows, group)) for group in _groups(files)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of some files."""
@@ -126,6 +147,16 @@ class TableReader(DataSourceReader):
             return  # Spark reads one empty partition of a table without files
         rows, files = partition.value
         yield from rows.read(files)
+
+    def _push(self, filters: Sequence[Any]) -> None:
+        with plain_errors():
+            self._pushed = condition_of(filters, row_schema(self._load(), self._options)[0])
+
+    def _load(self) -> Snapshot:
+        if self._snapshot is None:
+            store, _ = executor_reach(self._options).open()
+            self._snapshot = Snapshot.load(store, version=self._version)
+        return self._snapshot
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -175,29 +206,40 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from rows.read(files)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: the checkpoint has the position."""
+        """Let the pin of the query follow. The position itself is in the checkpoint."""
+        with plain_errors():
+            self._open()[0].finish(end)
 
     def stop(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """End the pin of the query, unless it has a name."""
+        if self._opened is not None:
+            self._opened[0].close()
 
     def _open(self) -> tuple[TableOffsets, TableRows]:
         if self._opened is None:
             table = executor_reach(self._options)
             offsets = TableOffsets(
-                table, follow_options(self._options), batch_limits(self._options), version=self._version
+                table,
+                follow_options(self._options),
+                batch_limits(self._options),
+                pin=pin_options(self._options),
+                version=self._version,
             )
-            self._opened = offsets, rows_of_table(table, offsets.snapshot, self._options)
+            where = folded(self._options).get("where")
+            self._opened = offsets, rows_of_table(table, offsets.snapshot, self._options, where=where)
         return self._opened
 
 
-def rows_of_table(table: ExecutorReach, snapshot: Snapshot, options: Mapping[str, str]) -> TableRows:
-    """How tasks read the rows with the columns of a snapshot."""
+def rows_of_table(
+    table: ExecutorReach, snapshot: Snapshot, options: Mapping[str, str], *, where: str | None
+) -> TableRows:
+    """How tasks read the rows for which a condition is true, with the columns of a snapshot."""
     schema, mapping = row_schema(snapshot, options)
     return TableRows(
         table=table,
         schema_json=schema_to_json(schema),
         mapping=mapping,
-        where=folded(options).get("where"),
+        where=where,
     )
 
 
@@ -219,12 +261,14 @@ def _changed_files(snapshot: Snapshot, named: Mapping[str, str]) -> list[TableFi
 
 
 def _groups(files: Sequence[TableFile]) -> Iterator[list[dict[str, Any]]]:
-    """The files of each task."""
+    """The files of each task. The cores of this machine are the only ones that are known here."""
+    total = sum((file.size_bytes or 0) + OPEN_BYTES for file in files)
+    limit = min(TASK_BYTES, max(2 * OPEN_BYTES, -(-total // (os.cpu_count() or 1))))
     group: list[dict[str, Any]] = []
     filled = 0
     for file in files:
         weight = (file.size_bytes or 0) + OPEN_BYTES
-        if group and filled + weight > TASK_BYTES:
+        if group and filled + weight > limit:
             yield group
             group, filled = [], 0
         item: dict[str, Any] = {"path": file.path, "values": dict(file.values)}

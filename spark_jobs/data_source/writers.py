@@ -52,9 +52,10 @@ from spark_jobs.writer.data_writer import discard_prefix
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles(WriterCommitMessage):
-    """The `add` actions of one task's files."""
+    """The `add` actions of one task's files, and the plan by which the task wrote them."""
 
     adds: tuple[dict[str, Any], ...]
+    plan: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +144,7 @@ class WriteJob:
                     max_rows_per_file=self.options.max_records_per_file,
                 ),
             )
-            return WrittenFiles(tuple(add_to_json(add) for add in written.adds))
+            return WrittenFiles(tuple(add_to_json(add) for add in written.adds), _as_string(self.change.plan))
 
     def commit(
         self, messages: Sequence[WriterCommitMessage | None], txn: SetTransaction | None, *, rebase: bool
@@ -161,17 +162,21 @@ class WriteJob:
         """
         with plain_errors():
             store, _ = self.table.open()
-            adds = [
-                add_from_json(add)
-                for message in messages
-                if isinstance(message, WrittenFiles)
-                for add in message.adds
-            ]
+            written = [message for message in messages if isinstance(message, WrittenFiles)]
+            adds = [add_from_json(add) for message in written for add in message.adds]
             snapshot = self._base(store, rebase=rebase)
             run = Run(commit=CommitProperties(user_metadata=self.options.user_metadata, txn=txn))
             if snapshot is not None and run.already_applied(snapshot) is not None:
                 self._discard(store, adds)
                 return
+            change = self._change(snapshot)
+            if {message.plan for message in written if message.adds} - {_as_string(change.plan)}:
+                self._discard(store, adds)
+                raise MetadataChangedError(
+                    f"The table {store.uri!r} was changed while rows were written to it.",
+                    cause="The rows were written for other columns or properties than the table has.",
+                    fix="Restart the query: it writes the batch again.",
+                )
             commit_new_files(
                 snapshot,
                 store,
@@ -181,7 +186,7 @@ class WriteJob:
                 predicate=self._predicate(),
                 definition=_definition(self.options),
                 writer_kind=WriterKind.ARROW_ROWS,
-                change=self._change(snapshot, store, adds),
+                change=change,
                 run=run,
             )
 
@@ -192,33 +197,23 @@ class WriteJob:
             discard_prefix(store, self.prefix, tasks_may_run=True)
 
     def _predicate(self) -> Expression | None:
-        text = self.options.replace_where
-        return (
-            None if text is None else resolve(parse_predicate(text, self.change.schema), self.change.schema)
-        )
+        condition, schema = self.options.replace_where, self.change.schema
+        return None if condition is None else resolve(parse_predicate(condition, schema), schema)
 
     def _base(self, store: LogStore, *, rebase: bool) -> Snapshot | None:
         if rebase:
             return _newest(store)
         return None if self.version is None else Snapshot.load(store, version=self.version)
 
-    def _change(self, snapshot: Snapshot | None, store: LogStore, adds: Sequence[AddFile]) -> MetadataUpdate:
+    def _change(self, snapshot: Snapshot | None) -> MetadataUpdate:
         """The definition for the commit: as planned, unless an earlier batch has committed it."""
         if snapshot is None or snapshot.version == self.version:
             return self.change
-        newest = plan_metadata_update(
+        return plan_metadata_update(
             snapshot,
             data_schema=self.data_schema,
             definition=_definition(self.options),
             now_ms=SYSTEM_CLOCK.now_ms(),
-        )
-        if newest.plan.to_json() == self.change.plan.to_json():
-            return newest
-        self._discard(store, adds)
-        raise MetadataChangedError(
-            f"The table {store.uri!r} was changed while a stream wrote to it.",
-            cause="The rows were written for other columns or properties than the table has.",
-            fix="Restart the query: it writes the batch again.",
         )
 
     @staticmethod
@@ -298,6 +293,10 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             for message in messages:
                 for add in message.adds if isinstance(message, WrittenFiles) else ():
                     store.delete(add["path"])
+
+
+def _as_string(plan: WritePlan) -> str:
+    return json.dumps(plan.to_json(), sort_keys=True)
 
 
 def _definition(options: WriteOptions) -> TableDefinition:

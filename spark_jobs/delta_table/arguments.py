@@ -27,7 +27,7 @@ def condition_of(value: Any, *, what: str = "'condition'") -> Sql | None:
     raise ArgumentTypeError(
         f"{what} must be a Spark SQL Column or a string (expression in SQL syntax).",
         cause=f"It is of the type {type(value)}",
-        fix="Pass SQL text or a Column.",
+        fix="Pass SQL or a Column.",
     )
 
 

@@ -208,7 +208,7 @@ def _require_step(generator: IdentityGenerator) -> None:
         )
 
 
-def _not_a_type(text: str, cause: str) -> ColumnTypeError:
+def _not_a_type(name: str, cause: str) -> ColumnTypeError:
     return ColumnTypeError(
-        f"{text!r} is not a type.", cause=cause, fix="Pass the SQL name of a type, such as 'bigint'."
+        f"{name!r} is not a type.", cause=cause, fix="Pass the SQL name of a type, such as 'bigint'."
     )

@@ -7,11 +7,13 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from delta_core.actions import CommitInfo
 from delta_core.maintenance import RestorePlan
 from delta_core.snapshot.detail import table_detail
 from delta_core.snapshot.history import HistoryEntry
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.table_features.upgrade import supported_features
+from spark_jobs.delta_table.recorded_predicates import as_recorded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +82,7 @@ def _history_row(entry: HistoryEntry) -> tuple[Any, ...]:
         _text(extra.get("userId")),
         info.user_name,
         info.operation,
-        {key: _parameter(value) for key, value in (info.operation_parameters or {}).items()},
+        _parameters(info),
         _struct(extra.get("job"), ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")),
         _struct(extra.get("notebook"), ("notebookId",)),
         _text(extra.get("clusterId")),
@@ -193,6 +195,14 @@ def _struct(value: Any, names: tuple[str, ...]) -> tuple[str | None, ...] | None
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
+
+
+def _parameters(info: CommitInfo) -> dict[str, str | None]:
+    """The operation's parameters; the condition of an OPTIMIZE as delta-spark records it."""
+    found = dict(info.operation_parameters or {})
+    if info.operation == "OPTIMIZE" and "predicate" in found:
+        found["predicate"] = as_recorded(found["predicate"])
+    return {key: _parameter(value) for key, value in found.items()}
 
 
 def _parameter(value: Any) -> str | None:

@@ -267,8 +267,8 @@ class DeltaTable:
     def toDF(self) -> DataFrame:  # noqa: N802
         """The rows of the newest version as a DataFrame, with the table's alias if it has one.
 
-        Its schema has the comments and the NOT NULL columns of the table. A filter on a NOT NULL column is
-        not pushed into the files; `spark_jobs.read` with `where` skips files by it.
+        Its schema has the comments and the NOT NULL columns of the table. In the plan every column may be
+        null, so that filters reach the files; a frame that is made from it has nullable columns.
         """
         handle = self._handle
         snapshot = handle.snapshot()
@@ -280,8 +280,7 @@ class DeltaTable:
             allowed_roots=handle.allowed_roots,
             clock=handle.clock,
         )
-        frame = with_table_schema(read_snapshot(handle.spark, snapshot, reach), snapshot.schema)
-        return frame if handle.alias is None else frame.alias(handle.alias)
+        return with_table_schema(read_snapshot(handle.spark, snapshot, reach), snapshot.schema, handle.alias)
 
     def delete(self, condition: Sql | None = None) -> None:
         """Delete the rows for which the condition is true; every row without a condition.
@@ -346,7 +345,7 @@ class DeltaTable:
         """
         if condition is None:
             raise ArgumentValueError(
-                f"'condition' in merge cannot be {condition}.", fix="Pass SQL text or a Column."
+                f"'condition' in merge cannot be {condition}.", fix="Pass SQL or a Column."
             )
         rows = source_of(source)
         condition_of(condition, what="'condition' in merge")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from delta_core.schema.field_metadata import COMMENT_KEY
@@ -12,49 +10,55 @@ from spark_jobs.names.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
-
-_EPOCH = dt.datetime(1970, 1, 1)
+    from pyspark.sql.types import StructType as SparkStructType
 
 
-def with_table_schema(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The frame, with comments, and with NOT NULL columns that are not nullable in Spark's schema.
+def with_table_schema(frame: DataFrame, schema: StructType, alias: str | None = None) -> DataFrame:
+    """The frame with the table's comments and NOT NULL columns in its schema, and with an alias if given.
 
-    Spark makes every column of a file nullable. A column is not nullable after `coalesce` with a constant,
-    which never takes effect: the table has no null there. Structs, arrays and maps stay nullable.
+    Spark makes every column of a file nullable, and an expression that is never null would keep filters from
+    the files. Therefore only the schema that the returned frame shows has NOT NULL: frames that are made
+    from it have nullable columns, and their filters reach the files.
     """
-    if all(field.nullable and COMMENT_KEY not in field.metadata for field in schema):
+    if any(COMMENT_KEY in field.metadata for field in schema):
+        frame = frame.select(*[_commented(field) for field in schema])
+    if alias is not None:
+        frame = frame.alias(alias)
+    if all(field.nullable for field in schema):
         return frame
-    types = {field.name: field.dataType for field in frame.schema.fields}
-    return frame.select(*[_column(field, types[field.name]) for field in schema])
+    required = {field.name for field in schema if not field.nullable}
+    return _showing(frame, required)
 
 
-def _column(field: StructField, data_type: DataType) -> Column:
+def _commented(field: StructField) -> Column:
     from pyspark.sql import functions as fn
 
     column = fn.col(quoted(field.name))
-    filler = None if field.nullable else _filler(data_type)
     comment = field.metadata.get(COMMENT_KEY)
-    if filler is not None:
-        column = fn.coalesce(column, filler)
-    return column.alias(field.name, metadata={} if comment is None else {"comment": comment})
+    return column if comment is None else column.alias(field.name, metadata={"comment": comment})
 
 
-def _filler(data_type: DataType) -> Column | None:
-    """A constant of the type; None for a type without one."""
-    from pyspark.sql import functions as fn
-    from pyspark.sql import types as t
+def _showing(frame: DataFrame, required: set[str]) -> DataFrame:
+    """The same frame, whose schema has some columns as NOT NULL."""
+    from pyspark.sql import types as spark_types
 
-    constants: list[tuple[type[DataType], Any]] = [
-        (t.StringType, ""),
-        (t.BooleanType, False),
-        (t.DecimalType, Decimal(0)),
-        (t.NumericType, 0),
-        (t.DateType, _EPOCH.date()),
-        (t.TimestampType, _EPOCH.replace(tzinfo=dt.UTC)),
-        (t.BinaryType, b""),
-    ]
-    for kind, value in constants:
-        if isinstance(data_type, kind):
-            return fn.lit(value).cast(data_type)
-    return None
+    kind: Any = type(frame)
+    shown = spark_types.StructType(
+        [
+            spark_types.StructField(
+                field.name,
+                field.dataType,
+                field.nullable and field.name not in required,
+                dict(field.metadata or {}),
+            )
+            for field in frame.schema.fields
+        ]
+    )
+
+    def schema(_: Any) -> SparkStructType:
+        return shown
+
+    frame.__class__ = type(
+        kind.__name__, (kind,), {"schema": property(schema), "__module__": kind.__module__}
+    )
+    return frame

@@ -37,25 +37,11 @@ from delta_core.expressions.columns import (
 from delta_core.expressions.parse import parse_predicate
 from delta_core.expressions.skipping import MAX_LISTED_VALUES
 from delta_core.expressions.typing import resolve_predicate, type_of
-from delta_core.schema.types import (
-    BYTE,
-    DATE,
-    INTEGER,
-    LONG,
-    SHORT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
-    DecimalType,
-    StructField,
-    StructType,
-)
+from delta_core.merge.condition import KeyValues as KeyValues
+from delta_core.merge.condition import limits_files
+from delta_core.schema.types import DataType, StructField, StructType
 from spark_jobs.dml.clauses import MergeClause, sql_text
 from spark_jobs.expressions.sql_semantics import SqlSemantics
-
-# Floating-point keys are excluded, because engines order NaN and the two zeros differently.
-_ORDERED = (BYTE, SHORT, INTEGER, LONG, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,15 +73,6 @@ class MatchFacts:
 
     target_only: tuple[Expression, ...] = ()
     equalities: tuple[KeyEquality, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyValues:
-    """The source's values of one equality: all values as a list, or their minimum and maximum."""
-
-    low: Any = None
-    high: Any = None
-    listed: tuple[Any, ...] | None = None
 
 
 def match_facts(
@@ -142,7 +119,7 @@ def match_facts(
             if referenced_names(left) != {target_alias} or referenced_names(right) != {source_alias}:
                 continue
             data_type = type_of(right, both)
-            if isinstance(data_type, DecimalType) or data_type in _ORDERED:
+            if limits_files(data_type):
                 target_side = _without_first(left)
                 names = {path[0] for path in referenced_columns(target_side)}
                 equalities.append(
@@ -175,18 +152,8 @@ def target_predicate(
         return FALSE
     terms = list(facts.target_only)
     for equality, key_values in zip(facts.equalities, values, strict=True):
-        if key_values.listed is not None:
-            if not key_values.listed:
-                return FALSE
-            literals = tuple(Literal(value, equality.data_type) for value in key_values.listed)
-            terms.append(In(equality.target, literals))
-        elif key_values.low is None:
-            return FALSE
-        else:
-            low, high = (Literal(side, equality.data_type) for side in (key_values.low, key_values.high))
-            terms.append(Comparison(ComparisonOperator.GE, equality.target, low))
-            terms.append(Comparison(ComparisonOperator.LE, equality.target, high))
-    return resolve_predicate(conjunction(terms), schema)
+        terms += key_values.terms(equality.target, equality.data_type)
+    return FALSE if FALSE in terms else resolve_predicate(conjunction(terms), schema)
 
 
 def by_source_predicate(

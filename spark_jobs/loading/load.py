@@ -11,7 +11,6 @@ from delta_core.data.row_plan import RowPlan
 from delta_core.dml.commit_files import CommitMode
 from delta_core.dml.metadata_update import TableDefinition, plan_metadata_update
 from delta_core.errors import (
-    ConfigurationError,
     ConstraintViolationError,
     DeltaError,
     JobFailedError,
@@ -34,7 +33,7 @@ from spark_jobs.schema import from_spark
 from spark_jobs.session import get_session
 from spark_jobs.spark_executor import SparkExecutor
 from spark_jobs.writer.commit_gate import OPEN_GATE
-from spark_jobs.writer.write import WriteRequest, predicate_of, write_checks, write_to
+from spark_jobs.writer.write import WriteRequest, commit_mode, predicate_of, write_checks, write_to
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +73,7 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
         return context.failed(spec, drift_error(batch.report), output=batch.output())
     run = context.run.with_commit(context.commit_properties(spec))
     request = WriteRequest(
-        mode=_mode(params),
+        mode=commit_mode(params.mode, params.replace_where, params.partition_overwrite_mode),
         definition=TableDefinition(
             partition_by=params.partition_by,
             configuration=params.configuration if context.snapshot is None else None,
@@ -84,6 +83,7 @@ def run_load(spec: JobSpec, context: JobContext) -> JobResult:
         replace_where=params.replace_where,
         schema=batch.schema,
         constraints=params.constraints,
+        max_records_per_file=params.max_records_per_file,
         job_id=context.job_id,
         kind=KIND,
         show_rows=shows_rows,
@@ -250,16 +250,6 @@ def _with_quality(result: JobResult, gate: QualityGate | None) -> JobResult:
 
 def _with_output(result: JobResult, output: Mapping[str, Any]) -> JobResult:
     return result if result.already_applied else replace(result, output={**result.output, **output})
-
-
-def _mode(params: LoadParams) -> CommitMode:
-    if params.replace_where is None:
-        return CommitMode(params.mode)
-    if params.mode != "overwrite":
-        raise ConfigurationError(
-            f"replace_where cannot be combined with mode {params.mode!r}.", fix="Use mode 'overwrite'."
-        )
-    return CommitMode.REPLACE_WHERE
 
 
 def _session(context: JobContext) -> SparkSession:

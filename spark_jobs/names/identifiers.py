@@ -44,25 +44,25 @@ class TableName:
         return ".".join(part if re.fullmatch(r"\w+", part) else quoted(part) for part in self.parts)
 
 
-def parse_name(text: str) -> TableName:
+def parse_name(name: str) -> TableName:
     """The name in a string.
 
     Raises:
         ConfigurationError: the string is not a name.
     """
-    text = require_string(text, what="name of a table")
+    name = require_string(name, what="name of a table")
     parts: list[str] = []
     at = 0
     while True:
-        found = _PART.match(text, at)
+        found = _PART.match(name, at)
         if found is None or len(parts) == _MOST_PARTS:
-            raise _not_a_name(text)
+            raise _not_a_name(name)
         parts.append(found[1].replace("``", "`") if found[1] is not None else found[2])
         at = found.end()
-        if at == len(text):
+        if at == len(name):
             return TableName(parts=tuple(parts))
-        if text[at] != ".":
-            raise _not_a_name(text)
+        if name[at] != ".":
+            raise _not_a_name(name)
         at += 1
 
 
@@ -71,13 +71,13 @@ def quoted(part: str) -> str:
     return "`" + part.replace("`", "``") + "`"
 
 
-def _is_path(text: str) -> bool:
-    return "/" in text or ":" in text
+def _is_path(name: str) -> bool:
+    return "/" in name or ":" in name
 
 
-def _not_a_name(text: str) -> ConfigurationError:
+def _not_a_name(name: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{text!r} is not the name of a table.",
+        f"{name!r} is not the name of a table.",
         cause="A name has parts of letters, digits and underscores, or parts in backquotes, with dots "
         "between them.",
         fix="Pass a name such as 'sales.orders', or a path as 'delta.`/path/to/table`'.",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @public
 def sql(
     spark: SparkSession,
-    text: str,
+    statement: str,
     args: Mapping[str, Any] | Sequence[Any] | None = None,
     *,
     storage_options: Mapping[str, str] | None = None,
@@ -43,9 +43,9 @@ def sql(
 
     Args:
         spark: a classic or a Connect session.
-        text: one statement, with or without a semicolon.
+        statement: one statement, with or without a semicolon.
         args: the values of the parameters: a mapping for `:name`, or a sequence for `?`. Values are strings,
-            numbers, bools, bytes, dates, datetimes or None, and are never a part of the statement's text.
+            numbers, bools, bytes, dates, datetimes or None, and are never a part of the statement itself.
         storage_options: options of the tables' stores. Secrets among them are used in this process only.
         allowed_roots: paths or URIs. Absolute paths in a log, as those of a shallow clone, may lead below
             them when rows are read.
@@ -80,9 +80,9 @@ def sql(
         tables={name.casefold(): uri for name, uri in (tables or {}).items()},
         commit=commit_properties,
     )
-    statement = parse_statement(text, around.bindings, around.lexis)
+    parsed = parse_statement(statement, around.bindings, around.lexis)
     try:
-        return execute(statement, around)
+        return execute(parsed, around)
     except DeltaError:
         raise
     except Exception as error:

@@ -12,11 +12,11 @@ from delta_core.schema.types import DataType, StructField
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """A part of the statement's text, which is passed on as it is written.
+    """A part of the statement, which is passed on as it is written.
 
     Attributes:
-        sql: the SQL text; values of parameters are constants in it.
-        start, end: the part's place in the SQL text.
+        sql: the SQL; values of parameters are constants in it.
+        start, end: the part's place in the SQL.
     """
 
     sql: str
@@ -93,11 +93,12 @@ class Query:
     """A query: `SELECT`, `VALUES`, `WITH ... SELECT`.
 
     Attributes:
-        sql: its SQL text, without time travel and parameters replaced.
-        start: the place of the SQL text.
+        sql: its SQL, without time travel and parameters replaced.
+        start: the place of the SQL.
         tables: the tables that it may read, in the order of their places.
         parameters: the names of the parameters in it.
         positional: the indexes of the `?` in it.
+        is_parsed: whether sqlglot has parsed it, so that `tables` has every table that it reads.
     """
 
     sql: str
@@ -105,6 +106,7 @@ class Query:
     tables: tuple[FoundTable, ...] = ()
     parameters: frozenset[str] = frozenset()
     positional: tuple[int, ...] = ()
+    is_parsed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +134,13 @@ class ColumnDefinition:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """A statement: its kind in words, for messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatement(Statement):
+    """A statement about one table."""
+
+    table: TableReference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +179,16 @@ class CreateMode(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTable(Statement):
+class NewTable(TableStatement):
+    """A statement that makes a table: its place, and what happens when the table exists."""
+
+    mode: CreateMode
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable(NewTable):
     """`CREATE TABLE`, with columns, with a query, or like another table.
 
     Attributes:
@@ -180,15 +198,11 @@ class CreateTable(Statement):
         fields: the columns of the table after LIKE, once it is known.
     """
 
-    table: TableReference
-    mode: CreateMode
     columns: tuple[ColumnDefinition, ...] | None = None
     provider: str | None = None
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[tuple[str, ...], ...] | None = None
-    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     comment: str | None = None
-    location: str | None = None
     query: Query | None = None
     like: TableReference | None = None
     constraints: tuple[tuple[str, str], ...] = ()
@@ -196,22 +210,17 @@ class CreateTable(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloneTable(Statement):
+class CloneTable(NewTable):
     """`CREATE TABLE target [SHALLOW | DEEP] CLONE source`."""
 
-    table: TableReference
     source: TableReference
-    mode: CreateMode
     shallow: bool
-    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
-    location: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropTable(Statement):
+class DropTable(TableStatement):
     """`DROP TABLE [IF EXISTS] name [PURGE]`."""
 
-    table: TableReference
     if_exists: bool
     sql: str
 
@@ -222,22 +231,23 @@ class InsertMode(Enum):
     APPEND = "append"
     OVERWRITE = "overwrite"
     REPLACE_WHERE = "replace where"
+    REPLACE_USING = "replace using"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Insert(Statement):
+class Insert(TableStatement):
     """`INSERT`.
 
     Attributes:
         columns: the columns that the query's columns are for; None for all columns in order.
         by_name: whether the query's columns are taken by name.
-        partition: partition columns with a constant as SQL text, or None where the query has the value.
+        partition: partition columns with a constant as SQL, or None where the query has the value.
         if_not_exists: `IF NOT EXISTS` after the partition.
         replace_where: the condition of the rows to be replaced.
-        sql, start: the SQL text of the whole statement, and its place.
+        replace_using: the columns whose values in the query select the rows to be replaced.
+        sql, start: the SQL of the whole statement, and its place.
     """
 
-    table: TableReference
     query: Query
     mode: InsertMode
     columns: tuple[str, ...] | None = None
@@ -245,40 +255,42 @@ class Insert(Statement):
     partition: tuple[tuple[str, str | None], ...] = ()
     if_not_exists: bool = False
     replace_where: Slice | None = None
+    replace_using: tuple[str, ...] = ()
     schema_evolution: bool = False
     sql: str = ""
     start: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delete(Statement):
-    """`DELETE FROM`. Without a condition, all rows are deleted."""
+class RowChange(TableStatement):
+    """A statement that changes the rows for which a condition is true; all rows without one."""
 
-    table: TableReference
     alias: str | None = None
     where: Slice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Update(Statement):
+class Delete(RowChange):
+    """`DELETE FROM`, or `TRUNCATE TABLE`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update(RowChange):
     """`UPDATE ... SET`."""
 
-    table: TableReference
     assignments: tuple[tuple[str, str], ...]
-    alias: str | None = None
-    where: Slice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merge(Statement):
-    """`MERGE INTO`. The source is a table or a query."""
+class Merge(TableStatement):
+    """`MERGE INTO`. The source is a table or a query; its columns may get names after its alias."""
 
-    table: TableReference
     source: TableReference | Query
     on: Slice
     clauses: Mapping[str, tuple[ClauseParams, ...]] = field(hash=False)
     alias: str | None = None
     source_alias: str | None = None
+    source_columns: tuple[str, ...] = ()
     schema_evolution: bool = False
 
 
@@ -299,17 +311,16 @@ class AddedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlterTable(Statement):
+class AlterTable(TableStatement):
     """`ALTER TABLE name`; each subclass is one change."""
-
-    table: TableReference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddColumns(AlterTable):
-    """`ADD COLUMNS (...)`."""
+    """`ADD COLUMNS [IF NOT EXISTS] (...)`."""
 
     columns: tuple[AddedColumn, ...]
+    if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,31 +424,27 @@ class SetLocation(AlterTable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentOnTable(AlterTable):
-    """`COMMENT ON TABLE name IS text`; None removes it."""
+    """`COMMENT ON TABLE name IS comment`; None removes it."""
 
     comment: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeHistory(Statement):
+class DescribeHistory(TableStatement):
     """`DESCRIBE HISTORY name [LIMIT n]`."""
 
-    table: TableReference
     limit: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeDetail(Statement):
+class DescribeDetail(TableStatement):
     """`DESCRIBE DETAIL name`."""
-
-    table: TableReference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeTable(Statement):
+class DescribeTable(TableStatement):
     """`DESCRIBE [TABLE] [EXTENDED] name [column]`."""
 
-    table: TableReference
     extended: bool
     column: tuple[str, ...] | None
     sql: str
@@ -453,47 +460,41 @@ class Shown(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShowTable(Statement):
+class ShowTable(TableStatement):
     """`SHOW` of a part of a table's definition."""
 
-    table: TableReference
     what: Shown
     sql: str
     key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Optimize(Statement):
+class Optimize(TableStatement):
     """`OPTIMIZE name [FULL] [WHERE condition] [ZORDER BY (columns)]`."""
 
-    table: TableReference
     full: bool = False
     where: Slice | None = None
     zorder_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vacuum(Statement):
+class Vacuum(TableStatement):
     """`VACUUM name [FULL | LITE] [RETAIN n HOURS] [DRY RUN]`."""
 
-    table: TableReference
     lite: bool = False
     retention_hours: float | None = None
     dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restore(Statement):
+class Restore(TableStatement):
     """`RESTORE TABLE name TO VERSION | TIMESTAMP AS OF`; the table has the time travel."""
-
-    table: TableReference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reorganize(Statement):
+class Reorganize(TableStatement):
     """`REORG TABLE name [WHERE condition] APPLY (PURGE)`."""
 
-    table: TableReference
     where: Slice | None = None
 
 
@@ -507,28 +508,35 @@ class ConvertToDelta(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generate(Statement):
+class Generate(TableStatement):
     """`GENERATE symlink_format_manifest FOR TABLE name`."""
 
-    table: TableReference
     mode: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repair(Statement):
+class Repair(TableStatement):
     """`FSCK REPAIR TABLE name [DRY RUN]`."""
 
-    table: TableReference
     dry_run: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CopyInto(Statement):
-    """`COPY INTO name FROM location FILEFORMAT = format`, with its options."""
+class CopyInto(TableStatement):
+    """`COPY INTO name FROM location FILEFORMAT = format`, with its options.
 
-    table: TableReference
+    Attributes:
+        columns: the columns of the table that the files' columns are for; None for all by name.
+        by_position: whether the files' columns are taken by position.
+        values: the expressions of `(SELECT ... FROM location)`; none without it.
+        files, pattern: the files, relative to the location; none for all.
+    """
+
     location: str
     file_format: str
+    columns: tuple[str, ...] | None = None
+    by_position: bool = False
+    values: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     pattern: str | None = None
     format_options: Mapping[str, str] = field(default_factory=dict, hash=False)

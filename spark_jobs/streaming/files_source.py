@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from spark_jobs.engine_io import ExecutorReach
 from spark_jobs.streaming.offsets import TableOffsets
-from spark_jobs.streaming.options import batch_limits, follow_options
+from spark_jobs.streaming.options import batch_limits, follow_options, pin_options
 from spark_jobs.worker_tasks import plain_errors
 
 FILES_FORMAT: Final = "deltaward-files"
@@ -89,10 +89,14 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield pa.RecordBatch.from_pydict({FILE_COLUMN: partition.value})
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: the checkpoint has the position."""
+        """Let the pin of the query follow. The position itself is in the checkpoint."""
+        with plain_errors():
+            self._offsets.finish(end)
 
     def stop(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """End the pin of the query, unless it has a name."""
+        if self._opened is not None:
+            self._opened.close()
 
     @property
     def _offsets(self) -> TableOffsets:
@@ -107,6 +111,7 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 table,
                 follow_options(request["options"]),
                 batch_limits(request["options"]),
+                pin=pin_options(request["options"]),
                 version=request["version"],
             )
         return self._opened

@@ -18,7 +18,15 @@ from pyspark.sql.streaming.datasource import (
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.errors import StreamPositionError
-from delta_core.follow import BatchLimits, BatchPlanner, FollowOptions, StreamBatch, StreamPosition
+from delta_core.follow import (
+    BatchLimits,
+    BatchPlanner,
+    FollowOptions,
+    PinOptions,
+    PositionPin,
+    StreamBatch,
+    StreamPosition,
+)
 from delta_core.follow.options import UNLIMITED
 from delta_core.snapshot.snapshot import Snapshot
 from spark_jobs.engine_io import ExecutorReach
@@ -36,6 +44,7 @@ class TableOffsets:
         options: FollowOptions,
         limits: BatchLimits,
         *,
+        pin: PinOptions | None = None,
         version: int | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -45,6 +54,7 @@ class TableOffsets:
             table: how to open it.
             options: what the query reads.
             limits: how much a batch has.
+            pin: how the query pins what it has not read; None pins nothing.
             version: the version whose columns are read; None for the newest.
             clock: used for the pauses between listings.
 
@@ -54,11 +64,13 @@ class TableOffsets:
         store, access = table.open()
         snapshot = Snapshot.load(store, version=version)
         self._planner = BatchPlanner(snapshot, options, allowed_roots=access.allowed_roots)
+        self._pin = PositionPin(snapshot, pin, change_feed=options.change_feed)
         self._limits = limits
         self._clock = clock
         self._stops = False
         self._until: StreamPosition | None = None
         self._idle_at: float | None = None
+        self._finished: StreamPosition | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -67,7 +79,9 @@ class TableOffsets:
 
     def initial(self) -> dict[str, Any]:
         """The offset at which a new query starts."""
-        return self._planner.start().to_document()
+        position = self._planner.start()
+        self._pin.keep(position)
+        return position.to_document()
 
     def default_limit(self) -> ReadLimit:
         """The limit of the options. Spark has no limit of both kinds: `latest` applies the options."""
@@ -83,9 +97,10 @@ class TableOffsets:
         """The end of the next batch; `start` if there is nothing new. One listing while there is not.
 
         Raises:
-            DeltaError: see `BatchPlanner.plan_batch`.
+            DeltaError: see `BatchPlanner.plan_batch` and `PositionPin.keep`.
         """
         position = StreamPosition.from_document(start)
+        self._pin.keep(position)
         if self._stops and self._until is None:
             self._until = self._planner.end(position)
         self._rest()
@@ -101,7 +116,7 @@ class TableOffsets:
         """The batch that ends at an offset; None if it ends where it starts.
 
         Raises:
-            DeltaError: see `BatchPlanner.between`.
+            DeltaError: see `BatchPlanner.between` and `PositionPin.keep`.
         """
         if start == end:
             return None
@@ -112,7 +127,22 @@ class TableOffsets:
                 cause="The end of a batch does not record where the batch begins.",
                 fix="Start the query with a new checkpoint.",
             )
-        return self._planner.between(StreamPosition.from_document(begin), StreamPosition.from_document(end))
+        position = StreamPosition.from_document(begin)
+        self._pin.keep(position)
+        return self._planner.between(position, StreamPosition.from_document(end))
+
+    def finish(self, end: Mapping[str, Any]) -> None:
+        """Note that the batch that ends at an offset is done: the next one begins there.
+
+        Raises:
+            DeltaError: see `PositionPin.keep`.
+        """
+        self._finished = StreamPosition.from_document(end)
+        self._pin.keep(self._finished)
+
+    def close(self) -> None:
+        """End the pin, or let its time count from now. Does not raise."""
+        self._pin.close(self._finished)
 
     def _rest(self) -> None:
         """Spark asks again at once when there is nothing new: pause, so that the store is not asked."""

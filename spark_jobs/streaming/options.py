@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from delta_core.errors import ConfigurationError
-from delta_core.follow import BatchLimits, FollowOptions
+from delta_core.follow import BatchLimits, FollowOptions, PinOptions
 from spark_jobs.reader.read import to_epoch_ms
 
 CHANGE_FEED_NAMES: Final = ("readChangeFeed", "readChangeData")
@@ -21,6 +21,8 @@ STREAM_OPTIONS: Final = (
     "ignoreChanges",
     "skipChangeCommits",
     "failOnDataLoss",
+    "pinName",
+    "pinSeconds",
     *CHANGE_FEED_NAMES,
 )
 """The options of a stream that reads a table. Names are compared without case."""
@@ -62,6 +64,27 @@ def batch_limits(options: Mapping[str, str]) -> BatchLimits:
         None if files is None else whole(files, "maxFilesPerTrigger"),
         None if size is None else _bytes(size),
     )
+
+
+def pin_options(options: Mapping[str, str]) -> PinOptions | None:
+    """The pin of a stream, from its options; None without one.
+
+    Raises:
+        ConfigurationError: a value is not valid.
+    """
+    named = folded(options)
+    seconds = named.get("pinseconds")
+    if seconds is None:
+        return PinOptions.of(named.get("pinname"), None)
+    try:
+        found = float(seconds)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e9:
+        raise ConfigurationError(
+            f"The option pinSeconds cannot be {seconds!r}.", fix="Pass a number of seconds above 0."
+        )
+    return PinOptions.of(named.get("pinname"), found)
 
 
 def folded(options: Mapping[str, str]) -> dict[str, str]:

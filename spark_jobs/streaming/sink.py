@@ -101,9 +101,15 @@ def stream_to(
     return writer.start()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _BatchWriter:
-    """Writes one batch; pickled where Spark runs it in another process."""
+    """Writes the batches of one query; pickled where Spark runs it in another process.
+
+    Attributes:
+        uri, mode, arguments: those of `write`.
+        checkpoint: the query's checkpoint.
+        app_id: the id of the transactions; None until it is read from the checkpoint.
+    """
 
     uri: str
     checkpoint: str
@@ -112,8 +118,9 @@ class _BatchWriter:
     arguments: Mapping[str, Any] = field(repr=False)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        app_id = self.app_id or query_id(self.checkpoint, self.arguments["storage_options"])
-        write(rows, self.uri, mode=self.mode, txn=(app_id, batch_id), **self.arguments)
+        if self.app_id is None:
+            self.app_id = query_id(self.checkpoint, self.arguments["storage_options"])
+        write(rows, self.uri, mode=self.mode, txn=(self.app_id, batch_id), **self.arguments)
 
 
 def query_id(checkpoint: str, storage_options: Mapping[str, str] | None = None) -> str:

@@ -31,7 +31,7 @@ from spark_jobs.reader.read import column_names
 from spark_jobs.reader.table_files import TableFile
 from spark_jobs.reader.table_scan import TableScan
 from spark_jobs.streaming.files_source import FILE_COLUMN, FILES_FORMAT, FilesSource, request_option
-from spark_jobs.streaming.options import STREAM_OPTIONS, batch_limits, follow_options
+from spark_jobs.streaming.options import STREAM_OPTIONS, batch_limits, follow_options, pin_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,7 +115,8 @@ def stream(
         engine_io: how Spark reads the files, as in `read`.
         **options: delta-spark's options: `startingVersion`, `startingTimestamp`, `maxFilesPerTrigger`,
             `maxBytesPerTrigger`, `ignoreDeletes`, `ignoreChanges`, `skipChangeCommits`, `failOnDataLoss`,
-            `readChangeFeed`.
+            `readChangeFeed`; and `pinName` and `pinSeconds`, which pin what the query has not read (see
+            docs/leases.md).
 
     Returns:
         The stream. It starts with `foreach_batch(...).start(checkpoint)`.
@@ -133,20 +134,21 @@ def stream(
             raise ConfigurationError(
                 f"A stream has no option {name!r}.", fix=f"Use one of {', '.join(STREAM_OPTIONS)}."
             )
-    texts = {name: _text(value) for name, value in options.items()}
-    batch_limits(texts)
+    strings = {name: _option_string(value) for name, value in options.items()}
+    batch_limits(strings)
+    pin_options(strings)
     address = _Address(
         uri=uri,
         columns=None if columns is None else tuple(columns),
         where=where,
-        change_feed=follow_options(texts).change_feed,
+        change_feed=follow_options(strings).change_feed,
         engine_io=engine_io,
         allowed_roots=tuple(os.fspath(root) for root in allowed_roots),
         storage_options=None if storage_options is None else dict(storage_options),
     )
     reach = address.reach(spark, clock)
     address.scan(Snapshot.load(reach.store, clock=clock), reach)  # refuses wrong columns and predicates now
-    return TableStream(spark, address, texts, clock=clock)
+    return TableStream(spark, address, strings, clock=clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,5 +283,5 @@ def require_spark_42() -> None:
         )
 
 
-def _text(value: Any) -> str:
+def _option_string(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

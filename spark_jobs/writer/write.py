@@ -165,7 +165,7 @@ def write(
         JobFailedError: Spark failed.
     """
     request = WriteRequest(
-        mode=_mode(mode, replace_where, partition_overwrite_mode),
+        mode=commit_mode(mode, replace_where, partition_overwrite_mode),
         definition=TableDefinition(
             partition_by=partition_by,
             cluster_by=cluster_by,
@@ -434,7 +434,12 @@ def _snapshot(store: LogStore, clock: Clock) -> Snapshot | None:
         return None
 
 
-def _mode(mode: str, replace_where: str | None, partition_overwrite_mode: str) -> CommitMode:
+def commit_mode(mode: str, replace_where: str | None, partition_overwrite_mode: str) -> CommitMode:
+    """The commit's mode for the arguments of `write`, which a load has too.
+
+    Raises:
+        ConfigurationError: an argument has an unknown value, or two arguments exclude each other.
+    """
     if mode not in ("append", "overwrite", "error"):
         raise ConfigurationError(
             f"The mode {mode!r} does not exist.", fix="Choose 'append', 'overwrite' or 'error'."

@@ -310,10 +310,19 @@ def test_load_takes_its_arguments_over(runner: RememberingRunner) -> None:
     }
 
 
+def test_load_replaces_partitions(runner: RememberingRunner) -> None:
+    operator = load(mode="overwrite", partition_overwrite_mode="dynamic", max_records_per_file="5")
+    params = spec_of(operator, runner).params
+    assert params["partition_overwrite_mode"] == "dynamic"
+    assert params["max_records_per_file"] == 5
+
+
 @pytest.mark.parametrize(
     ("make", "word"),
     [
         (lambda: load(mode="upsert"), "upsert"),
+        (lambda: load(partition_overwrite_mode="some"), "partition_overwrite_mode"),
+        (lambda: load(max_records_per_file="many"), "max_records_per_file"),
         (lambda: load(mode="replace_where"), "replace_where"),
         (lambda: load(replace_where="a = 1"), "replace_where"),
         (lambda: load(source="{"), "source"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -102,3 +104,110 @@ def _check(plan: FleetPlan, ledger: Ledger, before: dict[str, Counter[str | None
         assert made["OPTIMIZE"] == 1, f"seed {seed}: {entry.uri} {made}"
         commits = [row["commits"] for row in runs if (row["uri"], row["verb"]) == (entry.uri, "optimize")]
         assert [len(versions) for versions in commits] == [1], f"seed {seed}: {entry.uri}"
+
+
+_RUN = """
+import sys
+from delta_core.fleet.apply import Application, apply_plan
+from delta_core.fleet.control import Control
+from delta_core.fleet.ledger import Ledger
+from delta_core.fleet.registry import registry
+from delta_core.policies.load import load_policies
+
+root, run_id = sys.argv[1:]
+control = Control(
+    registry=registry(load_policies(f"{root}/policies.yaml")), ledger=Ledger(control_root=f"{root}/control")
+)
+print("ready", flush=True)
+sys.stdin.readline()
+plan = control.plan(control.refresh(run_id=run_id), run_id=run_id)
+for row in apply_plan(plan, Application(ledger=control.ledger)):
+    print(row["outcome"], row["name"], row.get("error"), flush=True)
+"""
+
+_NOTEBOOK = """
+import sys
+from delta_core import DeltaTable
+from delta_core.errors import DeltaError
+from delta_core.fleet.discover import discover
+
+uris = discover(f"{sys.argv[1]}/lake").uris
+print("ready", flush=True)
+sys.stdin.readline()
+for uri in reversed(uris):
+    try:
+        metrics = DeltaTable(uri).optimize.compact()
+    except DeltaError as error:
+        print("lost", uri, type(error).__name__, flush=True)
+    else:
+        print("done", uri, metrics["numFilesRemoved"], flush=True)
+"""
+
+_COMMAND = """
+import sys
+from delta_core.cli.app import main
+
+# Its worker processes import this file, too.
+if __name__ == "__main__":
+    print("ready", flush=True)
+    sys.stdin.readline()
+    sys.argv = ["deltaward", "fleet", "apply", "--policies", f"{sys.argv[1]}/policies.yaml", "--jobs", "2"]
+    main()
+"""
+
+
+@pytest.mark.soak  # threads do the same in tests/unit/fleet/test_apply.py
+def test_two_runs_a_command_and_a_notebook_at_once_rewrite_nothing_twice(tmp_path: Path) -> None:
+    made = make_fleet(tmp_path / "lake", tables=rounds(usual=10, soak=50), files=8, seed=18)
+    (tmp_path / "policies.yaml").write_text(
+        "defaults: {compaction: {min_small_files: 4}, vacuum: {dry_run: false, min_bytes: 1}}\n"
+        f"fleet: {{control_root: {tmp_path}/control, prefixes: [{{uri: {tmp_path}/lake}}]}}\n"
+    )
+    (tmp_path / "command.py").write_text(_COMMAND)
+    root = str(tmp_path)
+    programs = (
+        ["-c", _RUN, root, "first"],
+        ["-c", _RUN, root, "second"],
+        [str(tmp_path / "command.py"), root],
+        ["-c", _NOTEBOOK, root],
+    )
+    with contextlib.ExitStack() as ended:
+        processes = [
+            ended.enter_context(
+                subprocess.Popen(
+                    [sys.executable, *program],
+                    cwd=ROOT,
+                    env={**os.environ, "PYTHONPATH": str(ROOT)},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for program in programs
+        ]
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        # Each ends by itself, long before a lease that is held for ever would have expired.
+        outputs = [process.communicate(timeout=240) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, outputs
+    runs = Ledger(control_root=f"{tmp_path}/control").runs()
+    assert {row["outcome"] for row in runs} <= {"succeeded", "not_due", "superseded"}, outputs
+    done = Counter(row["uri"] for row in runs if row["verb"] == "optimize" and row["commits"])
+    for table in made:
+        uri = f"file://{tmp_path}/lake/{table.path}"
+        rewritten: list[str] = []
+        for version in range(DeltaTable(uri).version() + 1):
+            log = tmp_path / "lake" / table.path / "_delta_log" / f"{version:020d}.json"
+            actions = [json.loads(line) for line in log.read_text().splitlines()]
+            if any(action.get("commitInfo", {}).get("operation") == "OPTIMIZE" for action in actions):
+                rewritten += [action["remove"]["path"] for action in actions if "remove" in action]
+                assert done[uri] <= 1, f"{uri}: {runs}"
+        assert len(rewritten) == len(set(rewritten)), uri
+        optimizes = _operations(uri)["OPTIMIZE"]
+        assert optimizes == (table.kind == "small_files"), f"{uri}: {optimizes}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,24 +19,32 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from tests.support.repository import ROOT
 from tests.support.soak import SEED, rounds
+from tests.support.stream_driver import WAYS
 
 KILLS = rounds(usual=1, soak=50)
+TABLES = [f"{way}-{name}" for way in WAYS for name in ("bus", "copy")]
 
 
-def started(*arguments: str) -> subprocess.Popen[bytes]:
+LOG = "driver.log"
+"""The output of the program that was started last, in the test's folder."""
+
+
+def started(program: str, folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}"}
-    return subprocess.Popen(
-        [sys.executable, "-m", *arguments],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with (folder / LOG).open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", program, str(folder), *arguments],
+            cwd=ROOT,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -45,7 +56,11 @@ def version_of(table: Path) -> int:
 def wait_for(table: Path, version: int, process: subprocess.Popen[bytes], *, seconds: float) -> None:
     end = time.monotonic() + seconds
     while version_of(table) < version:
-        assert process.poll() is None, "the program ended by itself"
+        if process.poll() is not None:
+            said = (table.parent / LOG).read_text(errors="replace")[-20_000:]
+            # Spark gives a Python process ten seconds to start, also on a machine that is too busy for that.
+            assert "failed to connect back" in said, said
+            return
         assert time.monotonic() < end, f"{table} is still at version {version_of(table)}"
         time.sleep(0.02)
 
@@ -54,28 +69,54 @@ def values(table: Path) -> list[int]:
     return sorted(DeltaTable(str(table)).to_pyarrow_table()["value"].to_pylist())
 
 
+def interrupted(folder: Path, way: str, checkpoint: str, target: str) -> str:
+    """Where the kill met a query: between batches, in a batch, or between its commit and the checkpoint's."""
+    planned, done = (
+        max((int(path.name) for path in (folder / f"{way}-{checkpoint}" / kind).glob("[0-9]*")), default=-1)
+        for kind in ("offsets", "commits")
+    )
+    if planned == done:
+        return "between batches"
+    table = folder / f"{way}-{target}"
+    known = DeltaTable(str(table)).transactions().values() if version_of(table) >= 0 else ()
+    return "after the commit" if any(txn.version == planned for txn in known) else "in a batch"
+
+
 @pytest.mark.spark
 @pytest.mark.e2e
-def test_killed_queries_on_spark(tmp_path: Path) -> None:
+def test_killed_queries_on_spark(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    """Each kill ends a source and a sink of both ways at once."""
     rng = random.Random(f"{SEED}:stream-kill")
-    bus, copy = tmp_path / "bus", tmp_path / "copy"
+    met: Counter[str] = Counter()
     for _ in range(KILLS):
-        process = started("tests.support.stream_driver", str(tmp_path), "run")
+        process = started("tests.support.stream_driver", tmp_path, "run")
         try:
-            wait_for(copy, version_of(copy) + rng.randint(1, 3), process, seconds=120)
-            time.sleep(rng.random())
+            table = tmp_path / f"{rng.choice(WAYS)}-{rng.choice(['bus', 'copy', 'copy'])}"
+            wait_for(table, version_of(table) + rng.randint(1, 2), process, seconds=300)
+            time.sleep(2 * rng.random())
         finally:
+            met["ended by Spark's own time limit"] += process.poll() is not None
             kill(process)
-    final = started("tests.support.stream_driver", str(tmp_path), "finish")
+        for way in WAYS:
+            met[f"{way} sink, {interrupted(tmp_path, way, 'in', 'bus')}"] += 1
+            met[f"{way} source, {interrupted(tmp_path, way, 'out', 'copy')}"] += 1
+    final = started("tests.support.stream_driver", tmp_path, "finish")
     try:
-        assert final.wait(timeout=180) == 0
+        assert final.wait(timeout=300) == 0
     finally:
         if final.poll() is None:
             kill(final)
-    written = values(bus)
-    assert written == list(range(len(written)))
-    assert len(written) >= 20 * KILLS
-    assert values(copy) == written
+    versions = {name: version_of(tmp_path / name) + 1 for name in TABLES}
+    assert sum(versions.values()) >= KILLS, versions
+    record_property("kills", KILLS)
+    record_property("commits", sum(versions.values()))
+    for name, count in sorted(met.items()):
+        record_property(name, count)
+    for way in WAYS:
+        written = values(tmp_path / f"{way}-bus")
+        record_property(f"{way} rows", len(written))
+        assert written == list(range(len(written))), way
+        assert values(tmp_path / f"{way}-copy") == written, way
 
 
 @pytest.mark.e2e
@@ -89,9 +130,9 @@ def test_killed_followers(tmp_path: Path) -> None:
             new = pa.table({"value": pa.array([total, total + 1], pa.int64())})
             write_deltalake(str(bus), new, mode="append")
             total += 2
-        process = started("tests.support.follow_driver", str(tmp_path))
+        process = started("tests.support.follow_driver", tmp_path)
         time.sleep(0.4 + rng.random())
         kill(process)
-    last = started("tests.support.follow_driver", str(tmp_path), "finish")
+    last = started("tests.support.follow_driver", tmp_path, "finish")
     assert last.wait(timeout=60) == 0
     assert values(copy) == values(bus) == list(range(total))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
+from delta_core.maintenance.clone import apply_clone, plan_clone
+from delta_core.storage.local import LocalLogStore
 from tests.support.spark import collected
 
 if TYPE_CHECKING:
@@ -113,6 +117,76 @@ def test_a_stream_from_table_to_table(spark: SparkSession, tmp_path: Path) -> No
     run()
     assert ids(rows_of(target)) == [0, 1, 2, 3]
     assert next(iter(DeltaTable(str(target)).transactions().values())).version >= 1
+
+
+def test_filters_choose_files_and_rows(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for number in range(2):
+        rows = pa.table(
+            {
+                "id": pa.array([10 * number + i for i in range(3)], pa.int64()),
+                "name": [f"a%{number}", f"b_{number}", None],
+                "at": pa.array(
+                    [dt.datetime(2026, 1, 1 + number, tzinfo=dt.UTC)] * 3, pa.timestamp("us", "UTC")
+                ),
+                "day": pa.array([dt.date(2026, 1, 1 + number)] * 3),
+                "price": pa.array(
+                    [decimal.Decimal("1.50"), decimal.Decimal("2.50"), None], pa.decimal128(9, 2)
+                ),
+            }
+        )
+        write_deltalake(str(table), rows, mode="append")
+    conditions = [
+        "id IN (1, 10, 11) AND id <> 11 AND name LIKE '%1'",
+        "name LIKE 'a\\%%' AND NOT (name = 'a%0') AND price >= 1.5",
+        "name LIKE '%\\_%' AND name <=> 'b_1' AND day = DATE'2026-01-02'",
+        "name IS NULL AND id > 2 AND at >= TIMESTAMP'2026-01-02 00:00:00'",
+        "name IS NOT NULL AND id % 2 = 0",
+    ]
+
+    def found() -> list[list[dict[str, Any]]]:
+        read = spark.read.format("deltaward").load(str(table))
+        return [collected(read.where(condition)) for condition in conditions]
+
+    expected = found()
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        assert found() == expected
+        assert [ids(rows) for rows in expected] == [[10], [10], [11], [12], [0, 10]]
+        # The file of the ids below 10 is not opened.
+        for uri in DeltaTable(str(table)).file_uris("id < 10"):
+            Path(uri.removeprefix("file://")).unlink()
+        filtered = spark.read.format("deltaward").load(str(table)).where("id > 9 AND name LIKE 'a%'")
+        assert ids(collected(filtered)) == [10]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_files_outside_of_the_table_need_allowed_roots(spark: SparkSession, tmp_path: Path) -> None:
+    source, clone = tmp_path / "source", tmp_path / "clone"
+    append(source, 1, 2)
+    apply_clone(plan_clone(DeltaTable(str(source)).snapshot, LocalLogStore(clone), shallow=True))
+    read = spark.read.format("deltaward")
+    with pytest.raises(Exception, match="not below the table root"):
+        read.load(str(clone)).collect()
+    allowed = spark.read.format("deltaward").option("allowedRoots", str(source))
+    assert ids(collected(allowed.load(str(clone)))) == [1, 2]
+    stream = spark.readStream.format("deltaward").option("allowedRoots", f'["{source}"]').load(str(clone))
+    query = stream.writeStream.format("deltaward").option("checkpointLocation", str(tmp_path / "c"))
+    query.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+    assert ids(rows_of(tmp_path / "out")) == [1, 2]
+
+
+def test_complete_mode_replaces_the_result(spark: SparkSession, tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    for number in range(2):
+        append(source, number, number + 2)
+        rows = spark.readStream.format("deltaward").load(str(source))
+        counts = rows.groupBy("part").count()
+        query = counts.writeStream.format("deltaward").option("checkpointLocation", str(tmp_path / "c"))
+        query = query.outputMode("complete").trigger(availableNow=True)
+        query.start(str(target)).awaitTermination()
+    assert rows_of(target) == [{"part": "p0", "count": 2}, {"part": "p1", "count": 2}]
 
 
 def test_a_named_table_without_its_location(spark: SparkSession, tmp_path: Path) -> None:

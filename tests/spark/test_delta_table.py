@@ -226,7 +226,9 @@ def test_a_directory_of_parquet_becomes_a_table(spark: SparkSession, tmp_path: P
         DeltaTable.convertToDelta(spark, "csv.`/x`")
 
 
-def test_a_builder_makes_every_kind_of_column(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_builder_makes_every_kind_of_column(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     uri = str(tmp_path / "t")
     id_column = DeltaTable.columnBuilder(spark, "id").dataType("bigint")
     table = (
@@ -245,6 +247,11 @@ def test_a_builder_makes_every_kind_of_column(spark: SparkSession, tmp_path: Pat
     assert collected(table.toDF()) == [{"id": 5, "part": 1, "next": 2, "s": "s", "n": None}]
     schema = table.toDF().schema
     assert [field.nullable for field in schema.fields] == [True, False, True, False, True]
+    assert table.alias("x").toDF().schema == schema
+    table.alias("x").toDF().where("x.s = 's'").explain()
+    plan = capsys.readouterr().out
+    assert "EqualTo(s,s)" in plan
+    assert "coalesce" not in plan
     assert schema["part"].metadata == {"comment": "of the day"}
     detail = table.detail().first()
     assert (detail["description"], detail["properties"]) == ("a table", {"mine": "1"})

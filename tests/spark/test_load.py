@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_core import DeltaTable
 from delta_core.jobs.context import JobContext
 from delta_core.jobs.job_result import JobResult, JobStatus
 from delta_core.jobs.job_spec import JobSpec, TableRef
@@ -136,6 +137,35 @@ def test_replace_where_loads_a_month_again(spark: SparkSession, tmp_path: Path) 
     )
     assert result.status is JobStatus.SUCCEEDED, result.error
     assert sorted(row["tail"] for row in rows_of(tmp_path / "t")) == ["new", "other"]
+
+
+@pytest.mark.slow
+def test_a_dynamic_overwrite_replaces_the_months_that_have_new_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for value, month in (("old", 1), ("other", 2)):
+        file = parquet(tmp_path / f"{month}.parquet", month=pa.array([month], pa.int32()), tail=[value])
+        load(spark, tmp_path / "t", [file], contract=CONTRACT, partition_by=["month"])
+    again = parquet(tmp_path / "again.parquet", month=pa.array([1, 1], pa.int32()), tail=["new", "newer"])
+    result = load(
+        spark,
+        tmp_path / "t",
+        [again],
+        contract=CONTRACT,
+        mode="overwrite",
+        partition_overwrite_mode="dynamic",
+        max_records_per_file=1,
+    )
+    assert result.status is JobStatus.SUCCEEDED, result.error
+    assert sorted(row["tail"] for row in rows_of(tmp_path / "t")) == ["new", "newer", "other"]
+    assert len(DeltaTable(tmp_path / "t").file_uris()) == 3, "a file for each row"
+
+
+def test_a_dynamic_overwrite_needs_the_mode_overwrite(spark: SparkSession, tmp_path: Path) -> None:
+    file = parquet(tmp_path / "1.parquet", month=pa.array([1], pa.int32()), tail=["a"])
+    result = load(spark, tmp_path / "t", [file], contract=CONTRACT, partition_overwrite_mode="dynamic")
+    assert result.error is not None
+    assert result.error.code == "INVALID_CONFIGURATION"
 
 
 def test_a_source_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -347,9 +348,33 @@ def test_only_allowed_tables_are_used(sql: Sql) -> None:
         "CREATE TEMPORARY VIEW x USING text OPTIONS (path '{folder}')",
         "DROP TABLE IF EXISTS x",
         "SET x = 1",
+        "SELECT * FROM {t} MATCH_RECOGNIZE x FROM {t}, text.`{folder}`",
+        "DELETE FROM {t} WHERE name IN (SELECT value FROM text.`{folder}`)",
+        "UPDATE {t} SET name = (SELECT max(value) FROM text.`{folder}`)",
+        "INSERT INTO {t} PARTITION (d = (SELECT max(value) FROM text.`{folder}`)) (id) VALUES (1)",
+        "SELECT * FROM {t} TIMESTAMP AS OF (SELECT max(value) FROM text.`{folder}`)",
+        "MERGE INTO {t} t USING {t} s ON t.id = (SELECT 1 FROM {u}) WHEN MATCHED THEN DELETE",
+        "COPY INTO {t} FROM '{folder}/u' FILEFORMAT = TEXT",
+        "COPY INTO {t} FROM '{folder}/a table' FILEFORMAT = TEXT FILES = ('../u/x')",
+        "COPY INTO {t} (name) FROM (SELECT (SELECT max(value) FROM text.`{folder}`) FROM '{folder}/a table') "
+        "FILEFORMAT = TEXT",
     ):
         with pytest.raises(PathEscapeError):
             sql(text, table_roots=allowed)
+
+
+def test_files_are_loaded_once_by_statements_at_the_same_time(sql: Sql) -> None:
+    for number in range(3):
+        name = sql.folder / "landing" / f"{number}.json"
+        name.parent.mkdir(exist_ok=True)
+        name.write_text(f'{{"id": {number + 10}, "name": "n"}}\n')
+    statement = "COPY INTO {t} FROM '{folder}/landing' FILEFORMAT = JSON"
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: sql(statement), range(3)))
+    assert sorted(rows[0]["num_inserted_rows"] for rows in found) == [0, 0, 3]
+    assert ids(rows_of(sql.uri)) == [1, 2, 3, 10, 11, 12]
+    recorded = sql.table.snapshot.transactions
+    assert sum(name.startswith("deltaward:copy-into:") for name in recorded) == 3
 
 
 def test_errors_are_typed(sql: Sql) -> None:
@@ -359,8 +384,8 @@ def test_errors_are_typed(sql: Sql) -> None:
         sql("SELECT nothing FROM {t}")
     with pytest.raises(UnsupportedSqlError, match="Time travel"):
         sql("SELECT * FROM nothing VERSION AS OF 1")
-    with pytest.raises(UnsupportedSqlError, match="COPY INTO"):
-        sql("COPY INTO {t} FROM '/x' FILEFORMAT = CSV")
+    with pytest.raises(UnsupportedSqlError, match="AVRO"):
+        sql("COPY INTO {t} FROM '/x' FILEFORMAT = AVRO")
     with pytest.raises(DeltaError, match="is a path"):
         sql("DROP TABLE {t}")
     with pytest.raises(DeltaError, match="is not a timestamp"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +11,13 @@ import pytest
 
 import spark_jobs
 from delta_core import DeltaTable, write_deltalake
-from delta_core.errors import ConfigurationError, ExpressionError, SchemaMismatchError
+from delta_core.errors import (
+    ConfigurationError,
+    ExpressionError,
+    SchemaMismatchError,
+    StreamDataLossError,
+    TableChangedError,
+)
 from tests.support.documents import EXAMPLES, run_blocks
 from tests.support.soak import SEED, rounds
 from tests.support.spark import collected, rows_of
@@ -97,6 +101,35 @@ def test_wrong_arguments_of_a_source(spark: SparkSession, tmp_path: Path) -> Non
         spark_jobs.stream(spark, str(tmp_path)).start(tmp_path / "checkpoint")
 
 
+def test_errors_of_queries_have_their_types(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    append(table, 1)
+    append(table, 2)
+    DeltaTable(str(table)).delete("id = 1")
+    stream = spark_jobs.stream(spark, str(table), startingVersion=0).foreach_batch(lambda rows, _: None)
+    query = stream.trigger(**AVAILABLE_NOW).start(tmp_path / "c1")
+    with pytest.raises(Exception, match=r"deletes rows|changes rows"):
+        query.awaitTermination()
+    error = spark_jobs.stream_error(query)
+    assert isinstance(error, TableChangedError)
+    assert "ignore_deletes" in str(error)
+    DeltaTable(str(table)).create_checkpoint()
+    (table / "_delta_log" / f"{0:020d}.json").unlink()
+    rows = spark.readStream.format("deltaward").option("startingVersion", 0).load(str(table))
+    query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c2")).start()
+    with pytest.raises(Exception, match="cannot read version 0"):
+        query.awaitTermination()
+    assert isinstance(spark_jobs.stream_error(query), StreamDataLossError)
+
+    def refused(rows: DataFrame, batch_id: int) -> None:
+        spark_jobs.write(rows.selectExpr("'x' AS id"), str(table), mode="append")
+
+    query = spark_jobs.stream(spark, str(table)).foreach_batch(refused).start(tmp_path / "c3")
+    with pytest.raises(Exception, match="id"):
+        query.awaitTermination()
+    assert isinstance(spark_jobs.stream_error(query), SchemaMismatchError)
+
+
 def test_a_table_as_a_bus(spark: SparkSession, tmp_path: Path) -> None:
     """From table to table, both exactly once: a repeated batch adds nothing."""
     source, target = tmp_path / "source", tmp_path / "target"
@@ -134,37 +167,6 @@ def test_wrong_arguments_of_a_sink(spark: SparkSession, tmp_path: Path) -> None:
         spark_jobs.stream_to(rows, str(tmp_path), checkpoint=tmp_path, mode="update")
     with pytest.raises(ConfigurationError, match="not a streaming"):
         spark_jobs.stream_to(spark.range(1), str(tmp_path), checkpoint=tmp_path)
-
-
-def test_streams_into_one_table_beside_a_compaction(spark: SparkSession, tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    write_deltalake(str(target), pa.table({"value": pa.array([], pa.int64())}), mode="append")
-    queries = []
-    for name in ("one", "two"):
-        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-        arguments = {"checkpoint": tmp_path / name, "trigger": {"processingTime": "100 milliseconds"}}
-        queries.append(spark_jobs.stream_to(rows.select("value"), str(target), **arguments))
-    try:
-        compactions = 0
-        while DeltaTable(str(target)).count() < 80:
-            DeltaTable(str(target)).optimize.compact()
-            compactions += 1
-            assert all(query.isActive for query in queries)
-    finally:
-        for query in queries:
-            query.stop()
-    assert [query.exception() for query in queries] == [None, None]
-    assert compactions > 0
-    counts = Counter(row["value"] for row in rows_of(target))
-    # Each query counts from 0, and its batches are of 10 rows.
-    batches = [query_batches(tmp_path / name, target) for name in ("one", "two")]
-    assert counts == Counter(value for count in batches for value in range(10 * count))
-
-
-def query_batches(checkpoint: Path, table: Path) -> int:
-    """How many batches of a query a table has."""
-    app_id = json.loads((checkpoint / "metadata").read_text())["id"]
-    return DeltaTable(str(table)).transactions()[app_id].version + 1
 
 
 def test_the_example_of_a_bus(spark: SparkSession, tmp_path: Path) -> None:

@@ -93,11 +93,12 @@ class _Server:
 
 def _environment() -> dict[str, str]:
     # Spark in this process leaves variables behind that another one would go by. The JVM's flags are ours.
-    return {
+    kept = {
         key: value
         for key, value in os.environ.items()
         if not key.startswith("SPARK_") or key == "SPARK_SUBMIT_OPTS"
     }
+    return {**kept, "PYSPARK_PYTHON": sys.executable}
 
 
 def _end(*, at_once: bool = False) -> None:

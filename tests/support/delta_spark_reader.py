@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 ROOT = Path(__file__).resolve().parents[2]
 
 SETTINGS = {
-    "spark.jars.packages": PACKAGE,
+    "spark.jars.packages": f"{PACKAGE},{KAFKA}",
     "spark.jars.ivy": str(ROOT / ".tools" / "ivy"),
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -2,8 +2,8 @@
 
 Usage: `python -m tests.support.delta_spark_server streams REQUESTS OUT`.
 
-REQUESTS is a JSON list of {"table", "options"}. OUT gets a list with the batches of each stream: for each
-batch that has rows, the strings of its rows in order.
+REQUESTS is a JSON list of {"table", "options"}. OUT gets a list with, for each stream, its batches and the
+condition of the error that ended it, or null: for each batch that has rows, the strings of its rows in order.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ def main(spark: SparkSession, requests_file: str, out: str) -> None:
     Path(out).write_text(json.dumps(answers))
 
 
-def _batches(spark: SparkSession, table: str, options: dict[str, Any]) -> list[list[str]]:
+def _batches(spark: SparkSession, table: str, options: dict[str, Any]) -> tuple[list[list[str]], str | None]:
     found: list[list[str]] = []
+    problem = None
 
     def keep(rows: DataFrame, batch_id: int) -> None:
-        listed = [as_string(row.asDict()) for row in rows.collect()]
+        listed = strings_of(rows)
         if listed:
-            found.append(sorted(listed))
+            found.append(listed)
 
     with tempfile.TemporaryDirectory() as checkpoint:
         query = (
@@ -40,8 +41,16 @@ def _batches(spark: SparkSession, table: str, options: dict[str, Any]) -> list[l
             .trigger(availableNow=True)
             .start()
         )
-        query.awaitTermination()
-    return found
+        try:
+            query.awaitTermination()
+        except Exception as error:
+            problem = str(error)[:2000]
+    return found, problem
+
+
+def strings_of(rows: DataFrame) -> list[str]:
+    """The rows of a batch as strings in order."""
+    return sorted(as_string(row.asDict()) for row in rows.collect())
 
 
 def as_string(row: dict[str, Any]) -> str:

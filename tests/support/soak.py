@@ -111,7 +111,9 @@ def main(area: str) -> int:
         "recorded": {case.get("name"): found for case in cases if (found := _recorded(case))},
         "failures": [f"{case.get('classname')}::{case.get('name')}" for case in failed],
     }
-    out = ROOT / "benchmarks" / "results" / f"soak-{area}.json"
+    # On a Connect server (tests.support.spark), beside the result of a classic session.
+    suffix = "-connect" if os.environ.get("DELTAWARD_TEST_REMOTE") else ""
+    out = ROOT / "benchmarks" / "results" / f"soak-{area}{suffix}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(result, indent=2) + "\n")
     print(f"{out.relative_to(ROOT)}: {result['passed']} passed, {result['failed']} failed")

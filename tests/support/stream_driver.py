@@ -1,6 +1,7 @@
-"""A program with two queries: `python -m tests.support.stream_driver FOLDER run|finish`, to be killed.
+"""A program with four queries: `python -m tests.support.stream_driver FOLDER run|finish`, to be killed.
 
-One query writes counted rows to the table `bus`. The other reads `bus` as a stream and writes `copy`.
+Of each way, `fast` and `source`, one query writes counted rows to the table `WAY-bus`. The other reads it as
+a stream and writes `WAY-copy`.
 """
 
 from __future__ import annotations
@@ -14,31 +15,59 @@ import spark_jobs
 from spark_jobs.session import get_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
-CONF = {"spark.sql.shuffle.partitions": "1", "spark.driver.memory": "1g", "spark.ui.enabled": "false"}
+WAYS = ("fast", "source")
+CONF = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    # A few rows are read sooner than code for them is compiled.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+OFTEN = {"processingTime": "200 milliseconds"}
 
 
 def copy(target: str, rows: DataFrame, batch_id: int) -> None:
     spark_jobs.write(rows, target, mode="append", txn=("copy", batch_id))
 
 
+def ingest(spark: SparkSession, way: str, folder: Path) -> StreamingQuery:
+    """The query that writes counted rows to the bus."""
+    counted = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load().select("value")
+    bus, checkpoint = str(folder / f"{way}-bus"), str(folder / f"{way}-in")
+    if way == "fast":
+        return spark_jobs.stream_to(counted, bus, checkpoint=checkpoint, trigger=OFTEN)
+    writer = counted.writeStream.format("deltaward").option("checkpointLocation", checkpoint)
+    return writer.trigger(**OFTEN).start(bus)
+
+
+def consume(spark: SparkSession, way: str, folder: Path, trigger: dict[str, Any]) -> StreamingQuery:
+    """The query that copies the bus."""
+    bus, target, checkpoint = (str(folder / f"{way}-{name}") for name in ("bus", "copy", "out"))
+    if way == "fast":
+        reader = spark_jobs.stream(spark, bus, maxFilesPerTrigger=3).foreach_batch(partial(copy, target))
+        return reader.trigger(**trigger).start(checkpoint)
+    rows = spark.readStream.format("deltaward").option("maxFilesPerTrigger", 3).load(bus)
+    writer = rows.writeStream.format("deltaward").option("checkpointLocation", checkpoint)
+    return writer.trigger(**trigger).start(target)
+
+
 def main(folder: Path, *, finish: bool) -> None:
     spark = get_session(master="local[2]", conf=CONF, app_name="streams")
-    bus, target = str(folder / "bus"), str(folder / "copy")
-    if not finish:
-        counted = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
-        spark_jobs.stream_to(
-            counted.select("value"),
-            bus,
-            checkpoint=folder / "in",
-            trigger={"processingTime": "200 milliseconds"},
-        )
-        while not (folder / "bus" / "_delta_log" / f"{0:020d}.json").exists():
+    if finish:
+        for query in [consume(spark, way, folder, {"availableNow": True}) for way in WAYS]:
+            query.awaitTermination()
+        return
+    for way in WAYS:
+        ingest(spark, way, folder)
+    for way in WAYS:
+        while not (folder / f"{way}-bus" / "_delta_log" / f"{0:020d}.json").exists():
             spark.streams.awaitAnyTermination(1)
-    trigger: dict[str, Any] = {"availableNow": True} if finish else {"processingTime": "200 milliseconds"}
-    reader = spark_jobs.stream(spark, bus, maxFilesPerTrigger=3).foreach_batch(partial(copy, target))
-    reader.trigger(**trigger).start(folder / "out").awaitTermination()
+        consume(spark, way, folder, OFTEN)
+    spark.streams.awaitAnyTermination()
 
 
 if __name__ == "__main__":

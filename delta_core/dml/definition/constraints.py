@@ -17,10 +17,13 @@ from delta_core.table_features.enablement import CONSTRAINT_PREFIX
 from delta_core.transaction.commit_result import Committed
 
 
-def add_constraint(snapshot: Snapshot, name: str, expression: str, *, run: Run = DEFAULT_RUN) -> Committed:
+def add_constraint(
+    snapshot: Snapshot, name: str, expression: str, *, as_given: bool = False, run: Run = DEFAULT_RUN
+) -> Committed:
     """Add a CHECK constraint. The expression must be true for every existing and new row.
 
-    Reads the columns of the expression in the whole table.
+    Reads the columns of the expression in the whole table. The table stores the expression with the types
+    that its constants have, or `as_given`.
 
     Raises:
         ConstraintViolationError: an existing row violates the constraint.
@@ -43,7 +46,7 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str, *, run: Run =
             fix="Drop it first, or choose another name.",
         )
     resolved = parse_predicate(expression, snapshot.schema)
-    text = to_spark_sql(resolved)
+    text = expression if as_given else to_spark_sql(resolved)
     names = sorted({path[0] for path in referenced_columns(resolved)}) or [snapshot.schema.names[0]]
     for batch in Scan(snapshot, columns=names, allowed_roots=run.allowed_roots).to_batches():
         holds = matches(resolved, batch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from delta_core.actions import Metadata
 from delta_core.dml.definition.change import any_has_prefix, commit_change, with_configuration
@@ -143,9 +144,17 @@ def unset_properties(snapshot: Snapshot, keys: Sequence[str], *, run: Run = DEFA
 
 
 def set_description(
-    snapshot: Snapshot, *, name: str | None = None, description: str | None = None, run: Run = DEFAULT_RUN
+    snapshot: Snapshot,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    operation: Literal["SET TABLE DESCRIPTION", "UPDATE TABLE METADATA"] = "SET TABLE DESCRIPTION",
+    run: Run = DEFAULT_RUN,
 ) -> Committed:
-    """Set the table's name, its description, or both. None keeps the current value."""
+    """Set the table's name, its description, or both. None keeps the current value.
+
+    The history has it under delta-spark's name, or under that of `deltalake`, `UPDATE TABLE METADATA`.
+    """
     metadata = replace(
         snapshot.metadata,
         name=snapshot.metadata.name if name is None else name,
@@ -153,7 +162,7 @@ def set_description(
     )
     return commit_change(
         snapshot,
-        operation="SET TABLE DESCRIPTION",
+        operation=operation,
         parameters={"name": metadata.name, "description": metadata.description},
         metadata=metadata,
         run=run,

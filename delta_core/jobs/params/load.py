@@ -29,6 +29,15 @@ LOAD_SCHEMA: Final[Mapping[str, Any]] = {
             "type": ["string", "null"],
             "description": "with mode overwrite: replace only the rows that match this condition",
         },
+        "partition_overwrite_mode": {
+            "enum": ["static", "dynamic"],
+            "description": "with mode overwrite: dynamic replaces exactly the partitions with new rows",
+        },
+        "max_records_per_file": {
+            "type": ["integer", "null"],
+            "minimum": 1,
+            "description": "the maximum number of rows of a data file",
+        },
         "merge_schema": {"type": "boolean"},
         "overwrite_schema": {"type": "boolean"},
         "configuration": {"type": "object", "description": "table properties of a new table"},
@@ -48,6 +57,8 @@ class LoadParams:
     mode: str = "append"
     partition_by: tuple[str, ...] | None = None
     replace_where: str | None = None
+    partition_overwrite_mode: str = "static"
+    max_records_per_file: int | None = None
     merge_schema: bool = False
     overwrite_schema: bool = False
     configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -72,6 +83,8 @@ def parse_load(params: Mapping[str, Any]) -> LoadParams:
         mode=params.get("mode", "append"),
         partition_by=None if partition_by is None else tuple(partition_by),
         replace_where=params.get("replace_where"),
+        partition_overwrite_mode=params.get("partition_overwrite_mode", "static"),
+        max_records_per_file=params.get("max_records_per_file"),
         merge_schema=params.get("merge_schema", False),
         overwrite_schema=params.get("overwrite_schema", False),
         configuration={key: as_option(value) for key, value in (params.get("configuration") or {}).items()},

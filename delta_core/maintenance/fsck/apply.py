@@ -11,7 +11,7 @@ import pyarrow as pa
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.maintenance.fsck.file_lookup import absences, place_of
 from delta_core.maintenance.fsck.plan import FsckPlan
-from delta_core.maintenance.rewriting.planned_files import require_same_table
+from delta_core.maintenance.plan_json import require_same_table
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess

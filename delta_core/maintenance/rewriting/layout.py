@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +23,7 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.task_stores import task_store
+from delta_core.table_features.parquet_format import ParquetOptions
 from delta_core.table_features.stats_leaves import StatsLeaf
 
 _LOW_CARDINALITY_BYTES_PER_VALUE = 2.5
@@ -68,6 +69,7 @@ class FileLayout:
             the layout of files.
         compression: the Parquet codec of new files.
         access: the roots outside the table that old files and their deletion vectors may be in.
+        parquet: the encoding that the caller chooses for new files.
     """
 
     store: LogStore
@@ -75,6 +77,7 @@ class FileLayout:
     source: WritePlan
     compression: Compression
     access: DataAccess = TABLE_ONLY
+    parquet: ParquetOptions | None = None
 
     @classmethod
     def from_task(cls, task: JsonObject) -> FileLayout:
@@ -87,6 +90,7 @@ class FileLayout:
             source=plan if source is None else WritePlan.from_json(source),
             compression=task["compression"],
             access=DataAccess(allowed_roots=tuple(task_store(uri) for uri in task["allowed_root_uris"])),
+            parquet=ParquetOptions.from_json(task["parquet"]) if "parquet" in task else None,
         )
 
     @cached_property
@@ -173,6 +177,7 @@ def layout_fields(
     access: DataAccess = TABLE_ONLY,
     compression: Compression | None = None,
     definition: Metadata | None = None,
+    parquet: ParquetOptions | None = None,
 ) -> dict[str, Any]:
     """The fields of a task from which `FileLayout.from_task` creates the layout.
 
@@ -183,6 +188,7 @@ def layout_fields(
         access: the roots outside the table that its files may be in.
         compression: the codec of new files; the table's codec when None.
         definition: the table's new metadata, if the commit of the new files changes it.
+        parquet: the encoding that the caller chooses for new files. Its codec precedes `compression`.
 
     Raises:
         InvalidTableError: the table's metadata about its rows is contradictory.
@@ -192,10 +198,13 @@ def layout_fields(
     plan = source
     if definition is not None:
         plan = WritePlan.of(snapshot.protocol, definition, clustered_by=source.clustered_by)
+    if parquet is not None and parquet.codec is not None:
+        compression = cast("Compression", parquet.codec)
     fields = {
         "table_uri": snapshot.store.uri,
         "allowed_root_uris": [root.uri for root in access.allowed_roots],
         "plan": plan.to_json(),
         "compression": choose_compression(compression, plan.properties),
+        **({} if parquet is None else {"parquet": parquet.to_json()}),
     }
     return fields if definition is None else {**fields, "source_plan": source.to_json()}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.actions import DeletionVectorDescriptor
-from delta_core.errors import ConcurrentDeleteDeleteError, DeltaError, MaintenanceError
+from delta_core.errors import ConcurrentDeleteDeleteError, DeltaError
 from delta_core.execution.executor import JsonObject
 from delta_core.maintenance.rewriting.sources import SourceFile
 from delta_core.snapshot.snapshot import Snapshot
@@ -31,20 +31,6 @@ class PlannedFile:
 
     path: str
     size_bytes: int
-
-
-def require_same_table(latest: Snapshot, table_id: str) -> None:
-    """Check that a plan is for this table.
-
-    Raises:
-        MaintenanceError: the plan is for another table.
-    """
-    if latest.metadata.id != table_id:
-        raise MaintenanceError(
-            "The plan is for another table.",
-            cause=f"The plan has the table id {table_id}, but the table has {latest.metadata.id}.",
-            fix="Make a new plan for this table.",
-        )
 
 
 def still_live(latest: Snapshot, planned: Mapping[str, int], *, planned_version: int) -> pa.Table:

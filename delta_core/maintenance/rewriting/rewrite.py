@@ -121,7 +121,9 @@ def rewrite(
     planned = {file.path: file.size_bytes for file in files}
     removed = still_live(latest, planned, planned_version=planned_version)
     sources = LiveSources.of(removed, store=latest.store, access=run.access)
-    layout = layout_fields(latest, access=run.access, compression=compression, definition=definition)
+    layout = layout_fields(
+        latest, access=run.access, compression=compression, definition=definition, parquet=run.parquet
+    )
     with share_with_tasks(*run.allowed_roots, latest.store):
         new = write(layout, sources)
     adds = new.adds

@@ -19,7 +19,7 @@ from delta_core.parquet.output import parquet_writer
 from delta_core.schema.nullability import has_required_fields, without_hidden_nulls
 from delta_core.schema.types import DOUBLE, FLOAT
 from delta_core.storage.uri import encode_data_path
-from delta_core.table_features.parquet_format import ParquetFormat, page_version_of
+from delta_core.table_features.parquet_format import ParquetFormat, ParquetOptions, page_version_of
 
 ROW_GROUP_ROWS = 1 << 20
 """Most rows of one row group."""
@@ -60,24 +60,25 @@ def write_file(
     encoded = ParquetFormat(codec=compression, page_version=page_version_of(layout.plan.properties))
     floats = StatisticsAccumulator(leaf for leaf in layout.leaves() if leaf.data_type in (FLOAT, DOUBLE))
     footers: list[pq.FileMetaData] = []
+    chosen = _chosen_options(layout.parquet, encoding)
+    row_group_rows = (layout.parquet and layout.parquet.row_group_rows) or ROW_GROUP_ROWS
     with (
         layout.store.open_output(path) as sink,
         pa.PythonFile(parity_output := ParityOutput(sink), mode="w") as output,
         parquet_writer(
             output,
             schema,
-            use_dictionary=list(encoding.dictionary),
             store_schema=False,
             # As in files of Spark; also much faster than byte arrays.
             store_decimal_as_integer=True,
             write_page_checksum=True,
             metadata_collector=footers,
-            **encoded.writer_options(),
+            **{**encoded.writer_options(), **chosen},
         ) as writer,
     ):
         for rows in tables:
             floats.update(rows)
-            writer.write_table(_writable(rows), row_group_size=ROW_GROUP_ROWS)
+            writer.write_table(_writable(rows), row_group_size=min(row_group_rows, ROW_GROUP_ROWS))
     footer = footers[0]
     expected = rows_expected()
     if expected != footer.num_rows:
@@ -96,6 +97,16 @@ def write_file(
         "rows": footer.num_rows,
         "parity": parity_output.parity.hex(),
     }
+
+
+def _chosen_options(parquet: ParquetOptions | None, encoding: Encoding) -> dict[str, Any]:
+    """The caller's options for the writer, and the columns that become dictionaries."""
+    columns = list(encoding.dictionary)
+    if parquet is None:
+        return {"use_dictionary": columns}
+    if parquet.without_dictionary:
+        columns = [name for name in columns if name.split(".")[0] not in parquet.without_dictionary]
+    return {"use_dictionary": columns, **parquet.arguments}
 
 
 def added_file(

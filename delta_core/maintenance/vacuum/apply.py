@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -18,14 +18,15 @@ from delta_core.execution.inline_executor import InlineExecutor
 from delta_core.leases.pins import pins_in_force
 from delta_core.log.log_path import commit_path
 from delta_core.log.outer_tables import OuterTable, outer_tables
-from delta_core.maintenance.rewriting.planned_files import require_same_table
+from delta_core.maintenance.plan_json import require_same_table
 from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.guard import require_deletable, require_table_directory
 from delta_core.maintenance.vacuum.outer_tables import NeededByOuterTables
-from delta_core.maintenance.vacuum.pinned import Pins
+from delta_core.maintenance.vacuum.pinned import PinIdentity, Pins
 from delta_core.maintenance.vacuum.plan import VacuumPlan
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.task import delete_files
+from delta_core.numpy_columns import to_numpy
 from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
@@ -39,6 +40,7 @@ _LOGGER = logging.getLogger(__name__)
 
 _FILES_PER_TASK = 250
 _TASKS_PER_CHECK = 16
+_LOCAL_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +74,14 @@ def apply_vacuum(
     Before each group of deletions, the newest version and the pins are read again, also those of the tables
     above this table, so that files of a concurrent restore are kept. If the store's clock, read from the
     start commit, is behind this machine's clock, the cutoff is computed from the store's clock. The first
-    error stops the vacuum and commits a VACUUM END with the status FAILED.
+    error stops the vacuum and commits a VACUUM END with the status FAILED, without metrics.
 
     Args:
         snapshot: any version of the plan's table.
         plan: made by `plan_vacuum`, in this or another process.
         before_deleting: called before each group of deletions; an exception stops the vacuum.
         run: the surroundings. Only the end commit records the idempotency key. Without an executor, a local
-            disk gets one thread.
+            disk gets four threads.
 
     Raises:
         MaintenanceError: the plan is for another table, or contains files that a vacuum never deletes; or
@@ -101,22 +103,22 @@ def apply_vacuum(
     above = outer_tables(latest.store)
     _needed_by_outer_tables(above, plan, run, now_ms=_planned_at_ms(plan)).rows()
     start = _commit_start(latest, plan, run.without_key())
-    store_now_ms = latest.store.head(commit_path(start.version)).modified_ms
-    deletion = _Deletion(
-        plan,
-        store=latest.store,
-        above=above,
-        before_deleting=before_deleting,
-        store_now_ms=store_now_ms,
-        run=run,
-    )
     try:
+        deletion = _Deletion(
+            plan,
+            store=latest.store,
+            above=above,
+            before_deleting=before_deleting,
+            store_now_ms=latest.store.head(commit_path(start.version)).modified_ms,
+            run=run,
+        )
         latest = deletion.run(latest.refresh())
     except BaseException:
         with suppress(DeltaError):
-            _commit_end(latest, "FAILED", deletion, run.without_key())
+            # A task that fails does not report the files that it has deleted, so there is no count.
+            _commit_end(latest, "FAILED", {}, run.without_key())
         raise
-    end = _commit_end(latest, "COMPLETED", deletion, run)
+    end = _commit_end(latest, "COMPLETED", deletion.metrics, run)
     if deletion.kept:
         _LOGGER.warning("Some planned files were not deleted.", extra={"files": len(deletion.kept)})
     return VacuumResult(
@@ -151,10 +153,10 @@ class _Deletion:
         self._cutoff_ms = _cutoff_by_store_time(plan, store_now_ms)
         self._removes = LoggedRemoves(cutoff_ms=self._cutoff_ms)
         self._paths = ListedPaths(plan.columns.column("path"))
-        self._is_young = plan.columns.column("modified_ms").to_numpy() >= self._cutoff_ms
+        self._is_young = to_numpy(plan.columns.column("modified_ms")) >= self._cutoff_ms
         # Planned files that the newest version, and each pin, still needs; computed once per version or pin.
         self._needed: tuple[int, Rows] | None = None
-        self._needed_by_pins: dict[tuple[int, str], Rows] = {}
+        self._needed_by_pins: dict[PinIdentity, Rows] = {}
         self._needed_by_outer_tables = _needed_by_outer_tables(
             above, plan, run, now_ms=min(_planned_at_ms(plan), store_now_ms)
         )
@@ -164,9 +166,12 @@ class _Deletion:
         self.pins: set[str] = set()
 
     @property
-    def num_directories(self) -> int:
-        """The number of directories with examined files."""
-        return self._plan.num_directories
+    def metrics(self) -> Mapping[str, int]:
+        """The metrics of the end commit, under the names of delta-spark."""
+        return {
+            "numDeletedFiles": self.deleted_files,
+            "numVacuumedDirectories": self._plan.num_directories,
+        }
 
     def run(self, latest: Snapshot) -> Snapshot:
         """Delete group by group; returns the newest version that was read."""
@@ -205,7 +210,7 @@ class _Deletion:
     def _pinned(self, latest: Snapshot, group: slice) -> Rows:
         pinned = np.zeros(group.stop - group.start, dtype=np.bool_)
         for item in self._pins.in_force(latest, store_now_ms=self._store_now_ms):
-            identity = item.pin.version, item.pin.table_id
+            identity = item.pin.identity
             if identity not in self._needed_by_pins:
                 self._needed_by_pins[identity] = item.keys.protect(self._paths)
             rows = self._needed_by_pins[identity][group]
@@ -233,8 +238,12 @@ class _Deletion:
 
 
 def _default_executor(store: LogStore) -> Executor:
-    """The default executor: one thread for a local disk, several for network shares and object stores."""
-    return InlineExecutor(None if store.remote or not store.consistent_listing else 1)
+    """The default executor: threads for network shares and object stores, and fewer for a local disk.
+
+    A file system that discards the blocks of each deleted file makes a deletion wait for the device.
+    """
+    is_local = not store.remote and store.consistent_listing
+    return InlineExecutor(_LOCAL_THREADS if is_local else None)
 
 
 def _slices(total: int, size: int) -> Iterator[slice]:
@@ -253,7 +262,7 @@ def _needed_by_outer_tables(
     return NeededByOuterTables(
         above,
         ListedPaths(plan.columns.column("path")),
-        plan.columns.column("modified_ms").to_numpy(),
+        to_numpy(plan.columns.column("modified_ms")),
         clock=run.clock,
         now_ms=now_ms,
     )
@@ -280,7 +289,7 @@ def _commit_start(latest: Snapshot, plan: VacuumPlan, run: Run) -> Committed:
     return commit_or_raise(transaction, run.progress)
 
 
-def _commit_end(latest: Snapshot, status: str, deletion: _Deletion, run: Run) -> Committed:
+def _commit_end(latest: Snapshot, status: str, metrics: Mapping[str, int], run: Run) -> Committed:
     transaction = run.begin(
         latest.refresh(),
         operation="VACUUM END",
@@ -288,10 +297,5 @@ def _commit_end(latest: Snapshot, status: str, deletion: _Deletion, run: Run) ->
         operation_parameters={"status": status},
         isolation=IsolationLevel.SNAPSHOT_ISOLATION,
     )
-    transaction.set_metrics(
-        {
-            "numDeletedFiles": deletion.deleted_files,
-            "numVacuumedDirectories": deletion.num_directories,
-        }
-    )
+    transaction.set_metrics(metrics)
     return commit_or_raise(transaction, run.progress)

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 
 from delta_core.maintenance.vacuum.deletion_vectors import stored_deletion_vector_keys
 from delta_core.maintenance.vacuum.path_identity import listed_key, protected_keys
+from delta_core.numpy_columns import to_numpy
+from delta_core.schema.arrow_values import arrow_scalar
 from delta_core.storage.name_columns import NAME, is_ascii, name_column, names_in
 from delta_core.storage.uri import MAX_PATH_CHARACTERS
 
@@ -27,6 +29,7 @@ Rows = npt.NDArray[np.bool_]
 # that are not empty and do not begin with a dot.
 _FIRST: Final = r"[ -$&-\-0-9;-\[\]-~]"
 _MORE: Final = r"[ -$&-.0-9;-\[\]-~]*"
+_MAX_LENGTH: Final = arrow_scalar(MAX_PATH_CHARACTERS, pa.int64())
 _PLAIN: Final = rf"^{_FIRST}{_MORE}(?:/{_FIRST}{_MORE})*$"
 
 
@@ -88,7 +91,7 @@ class FileKeys:
         for chunk in raw.chunks if isinstance(raw, pa.ChunkedArray) else [raw]:
             plain = pc.and_(
                 pc.match_substring_regex(chunk, _PLAIN),
-                pc.less_equal(pc.binary_length(chunk), MAX_PATH_CHARACTERS),
+                pc.less_equal(pc.binary_length(chunk), _MAX_LENGTH),
             )
             if pc.all(plain, min_count=0).as_py():
                 self._plain.append(chunk.cast(NAME))
@@ -125,5 +128,4 @@ def _is_in(keys: pa.Array, values: Sequence[pa.Array]) -> Rows:
     if not len(keys) or not any(len(chunk) for chunk in values):
         return np.zeros(len(keys), dtype=np.bool_)
     mask: Any = pc.is_in(keys, value_set=pa.chunked_array(values, NAME))
-    rows: Rows = mask.to_numpy(zero_copy_only=False)
-    return rows.copy() if not rows.flags.writeable else rows
+    return to_numpy(mask)

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self, overload
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_core.numpy_columns import from_numpy
 from delta_core.storage.name_columns import NAME, name_column, names_in
 
 COLUMNS: Final = pa.schema(
@@ -111,7 +113,7 @@ class VacuumFiles(Sequence[VacuumFile]):
             first, end, step = index.indices(len(self))
             if step == 1:
                 return VacuumFiles(self._table.slice(first, max(0, end - first)))
-            return VacuumFiles(self._table.take(pa.array(range(first, end, step), pa.int64())))
+            return VacuumFiles(self._table.take(from_numpy(np.arange(first, end, step, dtype=np.int64))))
         position = range(len(self))[index]
         return next(iter(_rows(self._table.slice(position, 1))))
 
@@ -143,7 +145,7 @@ class VacuumFiles(Sequence[VacuumFile]):
     @property
     def paths(self) -> list[str]:
         """The paths of the files, as a list."""
-        return names_in(self._table.column("path"))
+        return list(self.each_path())
 
     def each_path(self) -> Iterator[str]:
         """The paths of the files, without a list of all paths in memory."""
@@ -179,4 +181,4 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _empty(name: str) -> pa.Array:
-    return pa.array([], COLUMNS.field(name).type)
+    return pa.nulls(0, COLUMNS.field(name).type)

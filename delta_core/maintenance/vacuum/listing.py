@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from delta_core.actions.add_cdc_file import CHANGE_DATA_DIRECTORY
 from delta_core.maintenance.inner_tables import inner_root, is_within
+from delta_core.numpy_columns import from_numpy, to_numpy
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.listed_files import Integers, ListedFiles, walk_batches
 from delta_core.storage.name_columns import NAME
@@ -107,23 +108,25 @@ class Listing:
     Attributes:
         num_files, total_bytes: number and total size of the files.
         num_directories: number of directories with such files.
-        old_files: files that were modified before the cutoff, with the schema OLD_FILES, unsorted.
         inner_tables: directories below the root that are other Delta tables.
     """
 
     num_files: int
     total_bytes: int
     num_directories: int
-    old_files: pa.Table
     inner_tables: tuple[str, ...]
 
 
-def listed_files(snapshot: Snapshot, *, cutoff_ms: int) -> Listing:
+def listed_files(snapshot: Snapshot, *, cutoff_ms: int) -> tuple[Listing, pa.Table]:
     """List all files of the table. Walks the root once and does not follow symbolic links.
 
     A symbolic link named `_delta_log`, or in a directory with that name, makes a directory another table.
 
     Memory: the files that were modified before the cutoff, and the directories.
+
+    Returns:
+        The numbers of all files; and the files that were modified before the cutoff, with the schema
+        OLD_FILES, unsorted, in at most one chunk.
 
     Raises:
         StorageError: a directory could not be listed. The listing is then incomplete, so no file may be
@@ -141,22 +144,22 @@ def listed_files(snapshot: Snapshot, *, cutoff_ms: int) -> Listing:
             old_batches.append((old_files, folder_numbers[rows]))
     within = folders.within_inner_tables()
     old = [
-        batch.filter(pa.array(~within[folder_numbers])) if folders.inner_tables else batch
+        batch.filter(from_numpy(~within[folder_numbers])) if folders.inner_tables else batch
         for batch, folder_numbers in old_batches
     ]
     counted = folders.num_files[: len(within)][~within]
-    return Listing(
+    listing = Listing(
         num_files=int(counted.sum()),
         total_bytes=int(folders.total_bytes[: len(within)][~within].sum()),
         num_directories=int(np.count_nonzero(counted)),
-        old_files=pa.Table.from_batches(old, schema=OLD_FILES),
         inner_tables=tuple(sorted(folders.inner_tables)),
     )
+    return listing, pa.Table.from_batches(old, schema=OLD_FILES).combine_chunks()
 
 
 def _old_files(batch: ListedFiles, rows: Integers, kinds: npt.NDArray[np.int8]) -> pa.RecordBatch:
-    columns = [batch.paths(rows), batch.size_bytes[rows], batch.modified_ms[rows], kinds]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=OLD_FILES)
+    numbers = [from_numpy(column) for column in (batch.size_bytes[rows], batch.modified_ms[rows], kinds)]
+    return pa.RecordBatch.from_arrays([batch.paths(rows), *numbers], schema=OLD_FILES)
 
 
 class _Folders:
@@ -189,7 +192,7 @@ class _Folders:
         folder_numbers: Integers = numbers[batch.folder_of]
         hidden = np.zeros(len(batch), dtype=np.bool_)
         for prefix in HIDDEN:
-            hidden |= pc.starts_with(batch.names, prefix).to_numpy(zero_copy_only=False)
+            hidden |= to_numpy(pc.starts_with(batch.names, prefix))
         folder_numbers[hidden & (self.kinds[folder_numbers] != _STAGING)] = -1
         for link in batch.links:
             self._note_inner_table(link)

@@ -17,7 +17,7 @@ from delta_core.clock import Clock
 from delta_core.errors import DeltaError, MaintenanceError, StorageError, TableNotFoundError
 from delta_core.log.outer_tables import OuterTable
 from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
-from delta_core.maintenance.vacuum.pinned import Pins
+from delta_core.maintenance.vacuum.pinned import PinIdentity, Pins
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.retention import choose_retention
 from delta_core.snapshot.snapshot import Snapshot
@@ -87,7 +87,7 @@ class _Outer:
         self._snapshot: Snapshot | None = None
         # Computed once per version and once per pin.
         self._needed: tuple[tuple[int, str], Rows] | None = None
-        self._needed_by_pins: dict[tuple[int, str], Rows] = {}
+        self._needed_by_pins: dict[PinIdentity, Rows] = {}
 
     def needed(self) -> Rows:
         try:
@@ -117,7 +117,7 @@ class _Outer:
             self._needed = version, self._needed_by(latest)
         rows = self._needed[1].copy()
         for item in self._pins.in_force(latest, store_now_ms=self._now_ms):
-            identity = item.pin.version, item.pin.table_id
+            identity = item.pin.identity
             if identity not in self._needed_by_pins:
                 self._needed_by_pins[identity] = item.keys.protect(self._paths)
             rows |= self._needed_by_pins[identity]

@@ -5,13 +5,24 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from delta_core.actions import AddCdcFile
+from delta_core.actions import AddCdcFile, AddFile, RemoveFile
+from delta_core.actions.json_codec import decode_commit
 from delta_core.errors import DeltaError, MaintenanceError, VersionNotFoundError
+from delta_core.leases.lease_files import Following
 from delta_core.leases.pins import PinnedVersion, pins_in_force
+from delta_core.log.commit_reader import read_commits
+from delta_core.log.listing import list_log
+from delta_core.maintenance.vacuum.deletion_vectors import deletion_vector_keys
 from delta_core.maintenance.vacuum.file_keys import FileKeys
+from delta_core.maintenance.vacuum.path_identity import protected_keys
 from delta_core.maintenance.vacuum.protected import NAMED_COLUMNS
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
+
+PinIdentity = tuple[int, str, Following | None]
+"""`PinnedVersion.identity`."""
+
+_COMMITS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +37,13 @@ class PinnedFiles:
 class Pins:
     """The pins of a table. Reads the pins at each call, and the files of each pinned version once."""
 
-    _keys: dict[tuple[int, str], FileKeys] = field(default_factory=dict)
+    _keys: dict[PinIdentity, FileKeys] = field(default_factory=dict)
 
     def in_force(self, latest: Snapshot, *, store_now_ms: int) -> tuple[PinnedFiles, ...]:
         """The files that the valid pins need, one entry per pin.
 
-        Requests: one listing, one for each pin, and a snapshot load and two more for each new version.
+        Requests: one listing, one for each pin, and a snapshot load and two more for each new version. The
+        pin of a stream: one for each commit after its version.
 
         Args:
             latest: the newest version.
@@ -45,20 +57,25 @@ class Pins:
         return tuple(PinnedFiles(pin=pin, keys=self._of(pin, latest)) for pin in pins)
 
     def _of(self, pin: PinnedVersion, latest: Snapshot) -> FileKeys:
-        keys = self._keys.get((pin.version, pin.table_id))
+        keys = self._keys.get(pin.identity)
         if keys is None:
-            keys = self._keys[pin.version, pin.table_id] = _keys(pin, latest)
+            keys = self._keys[pin.identity] = _keys(pin, latest)
         return keys
 
 
 def _keys(pin: PinnedVersion, latest: Snapshot) -> FileKeys:
     no_keys = FileKeys(root_uri=latest.store.uri)
     try:
+        if pin.following in (Following.COMMITS, Following.CHANGES):
+            return _followed(pin, latest)
         pinned = Snapshot.load(latest.store, version=pin.version, clock=latest.clock)
         if pinned.metadata.id != pin.table_id:
             # The pin is of a former table at this path.
             return no_keys
-        return _needed(pinned)
+        keys = _needed(pinned)
+        if pin.following is not None:
+            keys.add_all(_followed(pin, latest))
+        return keys
     except (DeltaError, ValueError) as error:
         if pin.table_id != latest.metadata.id:
             return no_keys
@@ -77,4 +94,28 @@ def _needed(snapshot: Snapshot) -> FileKeys:
     with suppress(VersionNotFoundError):
         actions = commit_actions(snapshot.store, snapshot.version)
         keys.add_paths([action.path for action in actions if isinstance(action, AddCdcFile)])
+    return keys
+
+
+def _followed(pin: PinnedVersion, latest: Snapshot) -> FileKeys:
+    """The files that a stream reads of the commits after the pinned version."""
+    store, root_uri = latest.store, latest.store.uri
+    keys = FileKeys(root_uri=root_uri)
+    first = pin.version + 1
+    files = [file for file in list_log(store, from_version=pin.version).commits if file.version >= first]
+    if first <= latest.version and (not files or files[0].version != first):
+        raise VersionNotFoundError(
+            f"Version {first} of {root_uri!r} is not in the log.",
+            cause="Its commit was cleaned up, although a stream has pinned it.",
+            fix="Start the stream again.",
+        )
+    is_feed = pin.following is Following.CHANGES
+    for start in range(0, len(files), _COMMITS_AT_ONCE):
+        for commit in read_commits(store, files[start : start + _COMMITS_AT_ONCE]):
+            for action in decode_commit(commit.data, path=commit.path):
+                if isinstance(action, AddCdcFile):
+                    keys.add_keys(protected_keys([action.path], root_uri=root_uri))
+                elif isinstance(action, AddFile) or (is_feed and isinstance(action, RemoveFile)):
+                    keys.add_keys(protected_keys([action.path], root_uri=root_uri))
+                    keys.add_keys(deletion_vector_keys(action.deletion_vector, root_uri=root_uri))
     return keys

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.log.outer_tables import outer_tables
@@ -17,14 +16,18 @@ from delta_core.maintenance.vacuum.file_keys import ListedPaths, Rows
 from delta_core.maintenance.vacuum.files import COLUMNS, VacuumFile, VacuumFiles
 from delta_core.maintenance.vacuum.guard import require_table_directory
 from delta_core.maintenance.vacuum.listing import KINDS, FileKind, listed_files
+from delta_core.maintenance.vacuum.logged_files import logged_files
 from delta_core.maintenance.vacuum.outer_tables import NeededByOuterTables
 from delta_core.maintenance.vacuum.pinned import PinnedFiles, Pins
 from delta_core.maintenance.vacuum.protected import LoggedRemoves, change_data_to_keep, keys_to_keep
 from delta_core.maintenance.vacuum.reasons import reasons
 from delta_core.maintenance.vacuum.retention import HOUR_MS, Retention, choose_retention
+from delta_core.numpy_columns import from_numpy, to_numpy
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.storage.name_columns import NAME
+from delta_core.storage.name_columns import name_column
 from delta_core.table_features.feature import WriterKind
+
+_CHANGE_DATA: Final = KINDS.index(FileKind.CHANGE_DATA)
 
 __all__ = ["KeptByPin", "VacuumFile", "VacuumPlan", "plan_vacuum"]
 
@@ -155,6 +158,7 @@ def plan_vacuum(
     retention_hours: float | None = None,
     enforce_retention: bool = True,
     force: bool = False,
+    lite: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> VacuumPlan:
     """List the table's files and select those that no version within the retention needs.
@@ -177,6 +181,7 @@ def plan_vacuum(
         snapshot: any version of the table.
         retention_hours: the table's retention, but at least 168 hours, when None.
         enforce_retention, force: False and True together allow a shorter retention.
+        lite: take the removed files from the log instead of a listing; see `logged_files`.
 
     Raises:
         RetentionTooShortError: the retention is shorter than the required retention.
@@ -193,23 +198,26 @@ def plan_vacuum(
     )
     now_ms = clock.now_ms()
     cutoff_ms = retention.cutoff_ms(now_ms)
-    listing = listed_files(snapshot, cutoff_ms=cutoff_ms)
+    find = logged_files if lite else listed_files
+    # Each table of names is large, and is freed as soon as the next one has replaced it.
+    listing, files = find(snapshot, cutoff_ms=cutoff_ms)
     latest = snapshot.refresh()
     latest.require_writable(writer_kind=WriterKind.VACUUM, operation="vacuum the table")
     keep = keys_to_keep(latest, cutoff_ms=cutoff_ms, removes=LoggedRemoves(cutoff_ms=cutoff_ms))
     pinned = Pins().in_force(latest, store_now_ms=now_ms)
-    unpinned = _without(listing.old_files, keep.protect(_paths(listing.old_files)))
-    if pc.any(pc.equal(unpinned.column("kind"), KINDS.index(FileKind.CHANGE_DATA))).as_py():
+    files = _without(files, keep.protect(_paths(files)))
+    if _CHANGE_DATA in to_numpy(files.column("kind")):
         recent = change_data_to_keep(latest, cutoff_ms=cutoff_ms)
-        unpinned = _without(unpinned, recent.protect(_paths(unpinned)))
-    paths = _paths(unpinned)
-    by_pins = [item.keys.protect(paths) for item in pinned]
-    files = _without(unpinned, np.logical_or.reduce(by_pins)) if by_pins else unpinned
+        files = _without(files, recent.protect(_paths(files)))
+    by_pins = [item.keys.protect(_paths(files)) for item in pinned]
+    kept = tuple(_kept_by(item, files, rows) for item, rows in zip(pinned, by_pins, strict=True))
+    if by_pins:
+        files = _without(files, np.logical_or.reduce(by_pins))
     needed = _needed_by_outer_tables(latest, files, now_ms=now_ms)
     if needed:
         files = _without(files, np.logical_or.reduce(list(needed.values())))
-    files = files.combine_chunks().sort_by("path")
-    ages = np.round((now_ms - files.column("modified_ms").to_numpy()) / HOUR_MS, 2)
+    files = files.sort_by("path").combine_chunks()
+    ages = np.round((now_ms - to_numpy(files.column("modified_ms"))) / HOUR_MS, 2)
     columns = [files.column(name) for name in ("path", "size_bytes", "modified_ms")]
     return VacuumPlan(
         table_id=latest.metadata.id,
@@ -221,10 +229,10 @@ def plan_vacuum(
         num_directories=listing.num_directories,
         files=VacuumFiles(
             pa.Table.from_arrays(
-                [*columns, pa.array(ages, pa.float64()), reasons(latest, files, retention)], schema=COLUMNS
+                [*columns, from_numpy(ages), reasons(latest, files, retention)], schema=COLUMNS
             )
         ),
-        pins=tuple(_kept_by(item, unpinned, rows) for item, rows in zip(pinned, by_pins, strict=True)),
+        pins=kept,
         inner_tables=listing.inner_tables,
         outer_tables=tuple(needed),
     )
@@ -236,7 +244,7 @@ def _needed_by_outer_tables(latest: Snapshot, files: pa.Table, *, now_ms: int) -
     needed = NeededByOuterTables(
         outer_tables(latest.store),
         _paths(files),
-        files.column("modified_ms").to_numpy(),
+        to_numpy(files.column("modified_ms")),
         clock=latest.clock,
         now_ms=now_ms,
     )
@@ -244,11 +252,13 @@ def _needed_by_outer_tables(latest: Snapshot, files: pa.Table, *, now_ms: int) -
 
 
 def _paths(files: pa.Table) -> ListedPaths:
-    return ListedPaths(pa.concat_arrays([pa.array([], NAME), *files.column("path").chunks]))
+    chunks = files.column("path").chunks
+    # The names are large: one chunk is not copied.
+    return ListedPaths(chunks[0] if len(chunks) == 1 else pa.concat_arrays([name_column([]), *chunks]))
 
 
 def _without(files: pa.Table, rows: Rows) -> pa.Table:
-    return files.filter(pa.array(~rows)) if rows.any() else files
+    return files.filter(from_numpy(~rows)) if rows.any() else files
 
 
 def _kept_by(pinned: PinnedFiles, files: pa.Table, rows: Rows) -> KeptByPin:
@@ -256,5 +266,5 @@ def _kept_by(pinned: PinnedFiles, files: pa.Table, rows: Rows) -> KeptByPin:
         pin=pinned.pin.label,
         version=pinned.pin.version,
         files=int(np.count_nonzero(rows)),
-        bytes=int(files.column("size_bytes").to_numpy()[rows].sum()),
+        bytes=int(to_numpy(files.column("size_bytes"))[rows].sum()),
     )

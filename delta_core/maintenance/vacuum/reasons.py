@@ -13,6 +13,8 @@ from delta_core.maintenance.vacuum.file_keys import FileKeys, ListedPaths
 from delta_core.maintenance.vacuum.listing import KINDS, FileKind
 from delta_core.maintenance.vacuum.protected import commits_in_log, removed_keys
 from delta_core.maintenance.vacuum.retention import HOUR_MS, Retention
+from delta_core.numpy_columns import from_numpy, to_numpy
+from delta_core.schema.arrow_values import arrow_array
 from delta_core.snapshot.history import commit_actions
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.name_columns import name_bytes
@@ -36,17 +38,19 @@ def reasons(snapshot: Snapshot, files: pa.Table, retention: Retention) -> pa.Arr
     """
     hours = f"{retention.retention_ms / HOUR_MS:g} h"
     strings = [_BY_KIND.get(kind, f"not referenced by the table, older than {hours}") for kind in KINDS]
-    codes = files.column("kind").to_numpy().astype(np.int32)
+    codes = to_numpy(files.column("kind")).astype(np.int32)
     rows = np.flatnonzero(codes == KINDS.index(FileKind.DATA))
     if len(rows):
-        paths = ListedPaths(files.column("path").combine_chunks().take(pa.array(rows)))
+        column = files.column("path").combine_chunks()
+        # The names are large: all of them are not copied.
+        paths = ListedPaths(column if len(rows) == len(codes) else column.take(from_numpy(rows)))
         removed = _removed(snapshot).match_paths(paths)
         codes[rows[removed]] = len(strings)
         strings.append(f"removed from the table, the retention of {hours} passed")
         for version, of_version in _removed_at(snapshot, paths).items():
             codes[rows[of_version]] = len(strings)
             strings.append(f"removed at version {version}, the retention of {hours} passed")
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(strings, pa.string()))
+    return pa.DictionaryArray.from_arrays(from_numpy(codes), arrow_array(strings, pa.string()))
 
 
 def _removed(snapshot: Snapshot) -> FileKeys:

@@ -10,6 +10,7 @@ from delta_airflow.operators.checked import checked_params
 from delta_airflow.operators.rendered import (
     as_bool,
     as_json_object,
+    as_optional_int,
     as_optional_string,
     as_rendered_strings,
     as_string,
@@ -36,6 +37,9 @@ class DeltaLoadOperator(DeltaTableOperator):
             (templated).
         replace_where: with mode `replace_where`: a predicate for the rows to replace. The loaded rows must
             satisfy it (templated).
+        partition_overwrite_mode: with mode `overwrite`: `dynamic` replaces exactly the partitions that have
+            new rows (templated).
+        max_records_per_file: the maximum number of rows of a data file (templated).
         contract: `columns` and `constraints` that each row must satisfy. If a row does not, nothing is
             written (templated).
         merge_schema: True adds the source's columns that the table lacks (templated).
@@ -54,6 +58,8 @@ class DeltaLoadOperator(DeltaTableOperator):
         "mode",
         "partition_by",
         "replace_where",
+        "partition_overwrite_mode",
+        "max_records_per_file",
         "contract",
         "deduplicate",
         "quality",
@@ -75,6 +81,8 @@ class DeltaLoadOperator(DeltaTableOperator):
         mode: str = "append",
         partition_by: Sequence[str] | str | None = None,
         replace_where: str | None = None,
+        partition_overwrite_mode: str = "static",
+        max_records_per_file: int | str | None = None,
         contract: Mapping[str, Any] | str | None = None,
         deduplicate: Mapping[str, Any] | str | None = None,
         quality: Mapping[str, Any] | str | None = None,
@@ -87,6 +95,8 @@ class DeltaLoadOperator(DeltaTableOperator):
         self.mode = mode
         self.partition_by = partition_by
         self.replace_where = replace_where
+        self.partition_overwrite_mode = partition_overwrite_mode
+        self.max_records_per_file = max_records_per_file
         self.contract = contract
         self.deduplicate = deduplicate
         self.quality = quality
@@ -120,6 +130,13 @@ class DeltaLoadOperator(DeltaTableOperator):
             params["partition_by"] = partition_by
         if replace_where is not None:
             params["replace_where"] = replace_where
+        if self.partition_overwrite_mode != "static":
+            params["partition_overwrite_mode"] = as_string(
+                "partition_overwrite_mode", self.partition_overwrite_mode
+            )
+        records = as_optional_int("max_records_per_file", self.max_records_per_file, minimum=1)
+        if records is not None:
+            params["max_records_per_file"] = records
         if self.contract is not None:
             params["contract"] = as_json_object("contract", self.contract)
         if self.deduplicate is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from delta_core.errors import SchemaMismatchError
@@ -17,16 +18,22 @@ _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
-def assigned(frame: DataFrame, schema: StructType) -> DataFrame:
+def assigned(frame: DataFrame, schema: StructType, *, from_strings: Iterable[str] = ()) -> DataFrame:
     """The rows with the columns that the table has in the table's types. Other columns stay as they are.
 
     A value that does not fit its column fails the statement; it never becomes null.
+
+    Args:
+        frame: the rows.
+        schema: the table's columns.
+        from_strings: columns whose strings become values of any type, as those of a CSV file do.
 
     Raises:
         SchemaMismatchError: a type cannot be assigned to the type of its column.
     """
     from pyspark.sql import functions as fn
 
+    parsed = {name.casefold() for name in from_strings}
     columns = []
     for found in frame.schema.fields:
         column = fn.col(quoted(found.name)) if frame.columns.count(found.name) == 1 else None
@@ -36,11 +43,13 @@ def assigned(frame: DataFrame, schema: StructType) -> DataFrame:
                 f"Two columns of the query have the name {found.name!r}.",
                 fix="Give each column of the query a name of its own, with AS.",
             )
-        columns.append((column if field is None else _value(column, found.dataType, field)).alias(found.name))
+        if field is not None:
+            column = _value(column, found.dataType, field, from_strings=found.name.casefold() in parsed)
+        columns.append(column.alias(found.name))
     return frame.select(*columns)
 
 
-def _value(column: Column, found: DataType, field: StructField) -> Column:
+def _value(column: Column, found: DataType, field: StructField, *, from_strings: bool) -> Column:
     from pyspark.sql import functions as fn
     from pyspark.sql import types as spark_types
 
@@ -50,7 +59,8 @@ def _value(column: Column, found: DataType, field: StructField) -> Column:
     nested = (spark_types.StructType, spark_types.ArrayType, spark_types.MapType, spark_types.NullType)
     if isinstance(found, nested):
         return column.cast(target)
-    if not _may_assign(found.simpleString(), target.simpleString()):
+    is_string = from_strings and found.simpleString() == "string"
+    if not is_string and not _may_assign(found.simpleString(), target.simpleString()):
         raise SchemaMismatchError(
             f"The column {field.name} cannot have values of the type {found.simpleString()}.",
             cause=f"Its type is {target.simpleString()}, and the conversion may lose the meaning of a value.",

@@ -14,7 +14,6 @@ from delta_core.errors import (
     SchemaMismatchError,
     TableExistsError,
     TableNotFoundError,
-    UnsupportedSqlError,
 )
 from delta_core.run import Run
 from delta_core.schema.types import StructField, StructType
@@ -294,19 +293,15 @@ def _exists(table: TableReference) -> TableExistsError:
 
 
 def clone(statement: CloneTable, around: Surroundings) -> DataFrame:
-    """Clone a table."""
+    """Clone a table. Properties are set in a commit of their own."""
     existing = _existing(statement.table, statement.location, around)
     if existing is not None and statement.mode is CreateMode.IF_NOT_EXISTS:
         return no_rows(around.spark)
     if existing is not None and statement.mode is CreateMode.CREATE:
         raise _exists(statement.table)
-    if statement.properties:
-        raise UnsupportedSqlError(
-            "TBLPROPERTIES of a clone are not supported.",
-            fix="Set them after the clone: ALTER TABLE ... SET TBLPROPERTIES.",
-        )
-    source_uri = around.uri(statement.source)
-    source = around.snapshot(source_uri, statement.source)
+    reference = around.at_version(statement.source)
+    source_uri = around.uri(reference)
+    source = around.snapshot(source_uri, reference)
     copied: list[tuple[int, ...]] = []
 
     def make(uri: str) -> None:
@@ -331,6 +326,8 @@ def clone(statement: CloneTable, around: Surroundings) -> DataFrame:
                 result.bytes_copied,
             )
         )
+        if statement.properties:
+            around.core(uri).alter.set_properties(statement.properties)
 
     if existing is not None:
         make(existing.uri)
@@ -379,10 +376,14 @@ def alter(statement: AlterTable, around: Surroundings) -> DataFrame:
         case SetProperties():
             change.set_properties(statement.properties, commit_properties=commit)
         case UnsetProperties():
-            keys = statement.keys
-            if statement.if_exists:
-                known = around.core(around.uri(statement.table)).metadata().configuration
-                keys = tuple(key for key in keys if key in known)
+            known = around.core(around.uri(statement.table)).metadata().configuration
+            keys = tuple(key for key in statement.keys if key in known)
+            if not statement.if_exists and keys != statement.keys:
+                missing = next(key for key in statement.keys if key not in known)
+                raise ConfigurationError(
+                    f"The table {statement.table.name} has no property {missing!r}.",
+                    fix="Correct the name, or write UNSET TBLPROPERTIES IF EXISTS.",
+                )
             if keys:
                 change.unset_properties(keys, commit_properties=commit)
         case ClusterBy():
@@ -410,6 +411,8 @@ def _add_columns(statement: AddColumns, change: TableAlterer, around: Surroundin
     """Add columns, with one commit for consecutive columns of one struct that have no position."""
     groups: list[list[AddedColumn]] = []
     for column in statement.columns:
+        if statement.if_not_exists and _has_column(column, around.core(around.uri(statement.table))):
+            continue
         before = groups[-1][-1] if groups else None
         if before is None or (column.position, column.parent) != (None, before.parent) or before.position:
             groups.append([])
@@ -421,6 +424,15 @@ def _add_columns(statement: AddColumns, change: TableAlterer, around: Surroundin
             position=_position(group[0].position),
             commit_properties=_step(around.commit, is_last=number == len(groups)),
         )
+
+
+def _has_column(column: AddedColumn, table: DeltaTable) -> bool:
+    fields: StructType | None = table.snapshot.schema
+    for name in column.parent:
+        found = None if fields is None else fields.find(name)
+        is_struct = found is not None and isinstance(found.data_type, StructType)
+        fields = found.data_type if is_struct else None  # type: ignore[union-attr,assignment]
+    return fields is not None and fields.find(column.definition.name) is not None
 
 
 def _step(commit: CommitProperties, *, is_last: bool) -> CommitProperties:

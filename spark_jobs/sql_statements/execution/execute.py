@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_jobs.sql_statements import statements as kinds
-from spark_jobs.sql_statements.execution import definition, queries, shown, upkeep, writing
+from spark_jobs.sql_statements.execution import copying, definition, queries, shown, upkeep, writing
+from spark_jobs.sql_statements.execution.roots import require_plain_expressions
 from spark_jobs.sql_statements.execution.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _EXECUTORS: Final[Mapping[type[kinds.Statement], Callable[[Any, Surroundings], A
     kinds.Delete: writing.delete_rows,
     kinds.Update: writing.update_rows,
     kinds.Merge: writing.merge_rows,
-    kinds.CopyInto: upkeep.copy,
+    kinds.CopyInto: copying.copy_into,
     kinds.DescribeHistory: shown.history,
     kinds.DescribeDetail: shown.detail,
     kinds.DescribeTable: shown.describe,
@@ -43,8 +44,10 @@ def execute(statement: kinds.Statement, around: Surroundings) -> DataFrame:
     """Run a parsed statement and return its result.
 
     Raises:
+        PathEscapeError: an expression may read a table that is not allowed.
         DeltaError: see the function of the statement.
     """
+    require_plain_expressions(statement, around)
     executor = next(_EXECUTORS[kind] for kind in type(statement).__mro__ if kind in _EXECUTORS)
     frame: DataFrame = executor(statement, around)
     return frame

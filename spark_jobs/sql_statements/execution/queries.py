@@ -1,11 +1,12 @@
 """Queries over tables of this library and of Spark.
 
 Each of our tables becomes a DataFrame that scans its files natively. Its name in the query is replaced at its
-place by a view of this DataFrame, which exists for this query only; nothing else in the SQL text changes.
+place by a view of this DataFrame, which exists for this query only; nothing else in the SQL changes.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from spark_jobs.reader.read import read_files
 from spark_jobs.sql_statements.execution.results import no_rows
 from spark_jobs.sql_statements.execution.surroundings import Surroundings, quoted
 from spark_jobs.sql_statements.parsing.query import QUERY_WORDS
-from spark_jobs.sql_statements.parsing.tokens import SqlText, TokenKind, tokens_of
+from spark_jobs.sql_statements.parsing.tokens import SqlSource, TokenKind, tokens_of
 from spark_jobs.sql_statements.statements import (
     CreateView,
     FoundTable,
@@ -38,7 +39,7 @@ _LIVE_COLUMNS = ("path", "partition_values", "size_bytes")
 
 
 def select(statement: SelectStatement, around: Surroundings) -> DataFrame:
-    """The rows of a query, or the SQL text of its plan for EXPLAIN."""
+    """The rows of a query, or its plan for EXPLAIN."""
     return query_frame(statement.query, around, prefix=statement.prefix)
 
 
@@ -90,7 +91,8 @@ def query_frame(query: Query, around: Surroundings, *, prefix: str = "") -> Data
         _require_named_tables(query, around)
     pieces: list[tuple[int, int, str]] = []
     frames: dict[str, Any] = {}
-    for found in query.tables:
+    for one in query.tables:
+        found = replace(one, table=around.at_version(one.table))
         address = around.find(found.table)
         if address is None:
             _require_plain(found, around)
@@ -122,26 +124,28 @@ def query_frame(query: Query, around: Surroundings, *, prefix: str = "") -> Data
 
 
 def _replaced(query: Query, pieces: list[tuple[int, int, str]]) -> str:
-    """The query's text with views in place of tables, as a format string."""
+    """The query's SQL with views in place of tables, as a format string."""
     parts, written = [], query.start
-    for start, end, text in sorted(pieces):
+    for start, end, piece in sorted(pieces):
         parts.append(_braced(query.sql[written - query.start : start - query.start]))
-        parts.append(text)
+        parts.append(piece)
         written = end
     parts.append(_braced(query.sql[written - query.start :]))
     return "".join(parts)
 
 
-def _braced(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
+def _braced(sql: str) -> str:
+    return sql.replace("{", "{{").replace("}", "}}")
 
 
 def _require_named_tables(query: Query, around: Surroundings) -> None:
     """Refuse parts by which Spark would find more than the tables of the query, if only some are allowed."""
-    tokens = tokens_of(SqlText(query.sql), around.lexis)
+    tokens = tokens_of(SqlSource(query.sql), around.lexis)
     first = next(token for token in tokens if not token.is_symbol("("))
     if not any(first.is_word(word) for word in QUERY_WORDS):
         around.require_all_allowed(f"the statement {first.value.upper()[:40]}")
+    if not query.is_parsed:
+        around.require_all_allowed("a query with syntax that may hide a table")
     known = [(found.table.start - query.start, found.table.end - query.start) for found in query.tables]
     for token, after in pairwise(tokens):
         if after.is_symbol("(") and (token.is_word("IDENTIFIER") or token.is_word("STREAM")):
@@ -206,11 +210,11 @@ def reference_frame(
 def _file_predicate(where: tuple[str, ...], snapshot: Snapshot, around: Surroundings) -> Expression | None:
     """The conditions by which files are left out. Spark evaluates the conditions on the rows itself."""
     terms = []
-    for text in where:
-        if not around.semantics.reads(text):
+    for condition in where:
+        if not around.semantics.reads(condition):
             continue
         try:
-            term = resolve(parse_predicate(text, snapshot.schema), snapshot.schema)
+            term = resolve(parse_predicate(condition, snapshot.schema), snapshot.schema)
         except ExpressionError:
             continue
         if around.semantics.agrees(term, snapshot.schema):
@@ -224,6 +228,7 @@ def source_frame(source: TableReference | Query, around: Surroundings) -> DataFr
     """The rows of a table, of this library or of Spark, or of a query."""
     if isinstance(source, Query):
         return query_frame(source, around)
+    source = around.at_version(source)
     address = around.find(source)
     if address is not None:
         return reference_frame(source, address.uri, around)

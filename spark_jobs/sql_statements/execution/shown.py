@@ -101,8 +101,8 @@ def show(statement: ShowTable, around: Surroundings) -> DataFrame:
         case Shown.PARTITIONS:
             return _partitions(statement, snapshot, around)
         case Shown.CREATE:
-            text = create_statement(statement.table.name, snapshot)
-            return frame_of(around.spark, "createtab_stmt string", [(text,)])
+            created = create_statement(statement.table.name, snapshot)
+            return frame_of(around.spark, "createtab_stmt string", [(created,)])
 
 
 def _properties(statement: ShowTable, snapshot: Snapshot, around: Surroundings) -> DataFrame:
@@ -180,13 +180,13 @@ def _column_sql(field: StructField, snapshot: Snapshot) -> str:
 
 
 def _generation(field: StructField, snapshot: Snapshot) -> str | None:
-    text = field.metadata.get("delta.generationExpression")
-    if text is None:
+    expression = field.metadata.get("delta.generationExpression")
+    if expression is None:
         return None
-    if not isinstance(text, str):
+    if not isinstance(expression, str):
         raise UnsupportedSqlError(
             f"The generated column {field.name} cannot be shown.",
-            cause="Its expression is not text.",
+            cause="Its expression is not a string.",
             fix="Repair the table's schema.",
         )
-    return text
+    return expression

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import delta_core
@@ -33,12 +34,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_SUFFIX = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>[0-9]{1,18})|(?P<time>[0-9]{17}))", re.DOTALL)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """The surroundings of one statement.
 
     Attributes:
-        semantics: how the session interprets SQL text.
+        semantics: how the session interprets SQL.
         storage_options, allowed_roots, engine_io: as in `spark_jobs.read`, for every table.
         table_roots: URIs; a table of the statement must be below one of them. Empty allows every table.
         tables: URIs by names in lower case, which come before those of the catalog.
@@ -99,6 +103,27 @@ class Surroundings:
             return TableAddress(uri=table.path, provider=table.parts[0].lower())
         uri = self.tables.get(table.parts[0].casefold()) if len(table.parts) == 1 else None
         return None if uri is None else TableAddress(uri=uri, provider="deltaward")
+
+    def at_version(self, table: TableReference) -> TableReference:
+        """A path that ends in `@v12` or `@yyyyMMddHHmmssSSS` as the table and its time travel.
+
+        A path with such a name is itself if there is a table. One listing for such a name, else no request.
+        """
+        found = None if table.path is None or table.is_time_travel else _SUFFIX.fullmatch(table.path)
+        if found is None or self.exists(table.path or ""):
+            return table
+        digits, version = found["time"], found["version"]
+        time = None
+        if digits is not None:
+            day = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}"
+            clock = f"{digits[8:10]}:{digits[10:12]}:{digits[12:14]}.{digits[14:]}"
+            time = Slice(sql=f"'{day} {clock}'", start=table.start, end=table.end)
+        return replace(
+            table,
+            parts=(table.parts[0], found["path"]),
+            version=None if version is None else int(version),
+            timestamp=time,
+        )
 
     def uri(self, table: TableReference) -> str:
         """The URI of a table of this library. Raises as `address`."""

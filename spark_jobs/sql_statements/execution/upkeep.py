@@ -1,4 +1,4 @@
-"""OPTIMIZE, VACUUM, RESTORE, REORG, CONVERT, GENERATE, FSCK and COPY INTO."""
+"""OPTIMIZE, VACUUM, RESTORE, REORG, CONVERT, GENERATE and FSCK."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from spark_jobs.sql_statements.execution.results import frame_of, no_rows
 from spark_jobs.sql_statements.execution.surroundings import Surroundings
 from spark_jobs.sql_statements.statements import (
     ConvertToDelta,
-    CopyInto,
     Generate,
     Optimize,
     Reorganize,
@@ -74,13 +73,10 @@ def reorganize(statement: Reorganize, around: Surroundings) -> DataFrame:
 
 
 def vacuum(statement: Vacuum, around: Surroundings) -> DataFrame:
-    """Delete files that no version within the retention needs; with DRY RUN, list them."""
-    if statement.lite:
-        raise UnsupportedSqlError(
-            "VACUUM ... LITE is not supported.",
-            cause="Only a listing of the table's folder finds all files that can be deleted.",
-            fix="Leave out LITE, or write FULL.",
-        )
+    """Delete files that no version within the retention needs; with DRY RUN, list them.
+
+    LITE takes them from the log, and FULL from a listing.
+    """
     checked = (around.spark.conf.get(_RETENTION_CHECK, "true") or "").strip().lower() != "false"
     table = around.core(around.uri(statement.table))
     try:
@@ -89,6 +85,7 @@ def vacuum(statement: Vacuum, around: Surroundings) -> DataFrame:
             dry_run=statement.dry_run,
             enforce_retention=checked,
             force=not checked,
+            lite=statement.lite,
             executor=around.executor,
             commit_properties=around.commit,
         )
@@ -149,12 +146,3 @@ def repair(statement: Repair, around: Surroundings) -> DataFrame:
     )
     rows = [(path, True) for path in result.metrics["files_removed"]]
     return frame_of(around.spark, "dataFilePath string, dataFileMissing boolean", rows)
-
-
-def copy(statement: CopyInto, around: Surroundings) -> DataFrame:
-    """Refuse COPY INTO. Raises UnsupportedSqlError."""
-    raise UnsupportedSqlError(
-        "COPY INTO is not supported.",
-        cause="The table would have to remember which files it has loaded.",
-        fix="Insert from the files, or use a load job with an idempotency key (docs/loading.md).",
-    )

@@ -41,7 +41,8 @@ def insert(statement: Insert, around: Surroundings) -> DataFrame:
     snapshot = around.snapshot(address.uri, statement.table)
     schema = snapshot.schema
     frame = _named(statement, query_frame(statement.query, around), schema)
-    frame = assigned(_with_partition(statement, frame, schema), schema)
+    fixed = [name for name, value in statement.partition if value is not None]
+    frame = assigned(_with_partition(statement, frame, schema), schema, from_strings=fixed)
     options = _mode(statement, snapshot, around)
     if statement.if_not_exists and _has_rows(snapshot, options.get("replace_where"), around):
         return no_rows(around.spark)
@@ -125,6 +126,8 @@ def _mode(statement: Insert, snapshot: Snapshot, around: Surroundings) -> dict[s
         return {"mode": "append"}
     if statement.replace_where is not None:
         return {"mode": "overwrite", "replace_where": statement.replace_where.sql}
+    if statement.mode is InsertMode.REPLACE_USING:
+        return _replace_using(statement, snapshot)
     fixed = [(name, value) for name, value in statement.partition if value is not None]
     dynamic = (around.spark.conf.get(_OVERWRITE_MODE, "static") or "").lower() == "dynamic"
     if fixed and not (dynamic and len(fixed) < len(statement.partition)):
@@ -135,6 +138,19 @@ def _mode(statement: Insert, snapshot: Snapshot, around: Surroundings) -> dict[s
     if dynamic and snapshot.partition_columns:
         return {"mode": "overwrite", "partition_overwrite_mode": "dynamic"}
     return {"mode": "overwrite"}
+
+
+def _replace_using(statement: Insert, snapshot: Snapshot) -> dict[str, Any]:
+    """The options by which the partitions that have new rows are replaced."""
+    using = {name.casefold() for name in statement.replace_using}
+    if using != {name.casefold() for name in snapshot.partition_columns}:
+        raise UnsupportedSqlError(
+            f"REPLACE USING ({', '.join(statement.replace_using)}) is not supported.",
+            cause="Only the partition columns of the table, all of them, select the rows to be replaced: "
+            f"{', '.join(snapshot.partition_columns) or 'it has none'}.",
+            fix="Use the partition columns, REPLACE WHERE with a condition, or MERGE.",
+        )
+    return {"mode": "overwrite", "partition_overwrite_mode": "dynamic"}
 
 
 def _has_rows(snapshot: Snapshot, condition: str | None, around: Surroundings) -> bool:
@@ -179,6 +195,8 @@ def merge_rows(statement: Merge, around: Surroundings) -> DataFrame:
     """Merge the rows of a table or a query."""
     uri = around.uri(statement.table)
     source = source_frame(statement.source, around)
+    if statement.source_columns:
+        source = _renamed(source, statement.source_columns)
     alias = statement.source_alias
     if alias is None and isinstance(statement.source, TableReference):
         alias = _last(statement.source)
@@ -208,6 +226,16 @@ def merge_rows(statement: Merge, around: Surroundings) -> DataFrame:
         "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
     )
     return frame_of(around.spark, schema, [(sum(counts), *counts)])
+
+
+def _renamed(source: DataFrame, names: tuple[str, ...]) -> DataFrame:
+    """The rows of a source with other names, as `AS s(a, b)` gives them."""
+    if len(names) != len(source.columns):
+        raise SchemaMismatchError(
+            f"The source has {len(source.columns)} columns, and {len(names)} names after its alias.",
+            fix="Give each column of the source one name.",
+        )
+    return source.toDF(*names)
 
 
 def _last(table: TableReference) -> str | None:

@@ -1,1 +1,1 @@
-"""The parser: from SQL text to values, one per statement. It needs no session."""
+"""The parser: from SQL to values, one per statement. It needs no session."""

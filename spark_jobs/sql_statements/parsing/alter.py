@@ -79,14 +79,15 @@ def _add(cursor: Cursor, table: TableReference) -> Statement:
         return AddConstraint(table=table, name=name, condition=condition)
     if not (cursor.accept("COLUMNS") or cursor.accept("COLUMN")):
         return _refused(cursor, f"ADD {cursor.peek().value.upper()}")
-    if cursor.at("IF", "NOT", "EXISTS"):
-        cursor.unsupported("ADD COLUMN IF NOT EXISTS", fix="Check the table's columns first.")
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     if cursor.peek().is_symbol("("):
-        return AddColumns(table=table, columns=cursor.in_brackets(lambda: _added(cursor)))
+        return AddColumns(
+            table=table, columns=cursor.in_brackets(lambda: _added(cursor)), if_not_exists=if_not_exists
+        )
     columns = [_added(cursor)]
     while cursor.accept_symbol(","):
         columns.append(_added(cursor))
-    return AddColumns(table=table, columns=tuple(columns))
+    return AddColumns(table=table, columns=tuple(columns), if_not_exists=if_not_exists)
 
 
 def _added(cursor: Cursor) -> AddedColumn:
@@ -159,7 +160,7 @@ def _column(cursor: Cursor, table: TableReference) -> AlterColumn:
 
 
 def _hive_change(cursor: Cursor, table: TableReference, column: tuple[str, ...]) -> AlterColumn:
-    """`CHANGE COLUMN old new type [COMMENT text] [FIRST | AFTER column]`."""
+    """`CHANGE COLUMN old new type [COMMENT comment] [FIRST | AFTER column]`."""
     path = cursor.path("name of a column")
     definition = take_column(cursor, path[-1])
     new_name = path[-1] if path[-1] != column[-1] else None

@@ -1,21 +1,22 @@
-"""INSERT, DELETE, UPDATE, MERGE, TRUNCATE and COPY INTO."""
+"""INSERT, DELETE, UPDATE, MERGE and TRUNCATE."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from delta_core.errors import ConfigurationError
+from delta_core.expressions.render import quote_name
 from delta_core.jobs.params.merge_clauses import ClauseParams, MergeAction, check_clauses
 from spark_jobs.sql_statements.parsing.cursor import Cursor
 from spark_jobs.sql_statements.parsing.query import QUERY_WORDS, at_query, take_query
 from spark_jobs.sql_statements.parsing.tokens import TokenKind
 from spark_jobs.sql_statements.statements import (
-    CopyInto,
     Delete,
     Insert,
     InsertMode,
     Merge,
     Query,
+    Slice,
     TableReference,
     Update,
 )
@@ -42,12 +43,15 @@ def take_insert(cursor: Cursor) -> Insert:
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     columns, by_name = _columns(cursor)
     mode, where = (InsertMode.OVERWRITE if overwrite else InsertMode.APPEND), None
-    if cursor.at("REPLACE", "WHERE") or cursor.at("REPLACE", "USING") or cursor.at("REPLACE", "ON"):
-        if not cursor.accept("REPLACE", "WHERE"):
-            cursor.unsupported(
-                f"INSERT INTO ... REPLACE {cursor.peek(1).value.upper()}",
-                fix="Use REPLACE WHERE with a condition, or MERGE.",
-            )
+    using: tuple[str, ...] = ()
+    if cursor.at("REPLACE", "ON"):
+        cursor.unsupported("INSERT INTO ... REPLACE ON", fix="Use REPLACE WHERE with a condition, or MERGE.")
+    if cursor.accept("REPLACE", "USING"):
+        mode, using = (
+            InsertMode.REPLACE_USING,
+            cursor.in_brackets(lambda: cursor.identifier("name of a column")),
+        )
+    elif cursor.accept("REPLACE", "WHERE"):
         mode, where = InsertMode.REPLACE_WHERE, cursor.slice("condition", "SELECT", "WITH", "VALUES", "TABLE")
         if columns is None and not by_name:
             columns, by_name = _columns(cursor)
@@ -64,8 +68,9 @@ def take_insert(cursor: Cursor) -> Insert:
         partition=partition,
         if_not_exists=if_not_exists,
         replace_where=where,
+        replace_using=using,
         schema_evolution=evolution,
-        sql=cursor.text(cursor.tokens[0].start, cursor.tokens[-1].start).strip(),
+        sql=cursor.between(cursor.tokens[0].start, cursor.tokens[-1].start).strip(),
         start=cursor.tokens[0].start,
     )
 
@@ -96,13 +101,22 @@ def take_delete(cursor: Cursor) -> Delete:
 
 
 def take_truncate(cursor: Cursor) -> Delete:
-    """Take `TRUNCATE TABLE`, which deletes all rows."""
+    """Take `TRUNCATE TABLE`, which deletes all rows, or those of a partition."""
     cursor.expect("TRUNCATE", "TABLE")
     table = cursor.reference()
-    if cursor.at("PARTITION"):
-        cursor.unsupported("TRUNCATE TABLE ... PARTITION", fix="Use DELETE FROM with a condition.")
+    where = _partition_condition(cursor) if cursor.accept("PARTITION") else None
     cursor.expect_end("TRUNCATE TABLE")
-    return Delete(table=table)
+    return Delete(table=table, where=where)
+
+
+def _partition_condition(cursor: Cursor) -> Slice:
+    """The condition of `PARTITION (name = value, ...)`."""
+    token = cursor.peek()
+    items = cursor.in_brackets(lambda: _partition(cursor))
+    if any(value is None for _, value in items):
+        cursor.fail("Each partition column needs a value", token=token, fix="Write PARTITION (name = value).")
+    terms = [f"{quote_name(name)} <=> ({value})" for name, value in items]
+    return Slice(sql=" AND ".join(terms), start=token.start, end=cursor.tokens[cursor.position - 1].end)
 
 
 def take_alias(cursor: Cursor) -> str | None:
@@ -173,6 +187,9 @@ def take_merge(cursor: Cursor) -> Merge:
     cursor.expect("USING")
     source = _source(cursor)
     source_alias = take_alias(cursor)
+    source_columns: tuple[str, ...] = ()
+    if source_alias is not None and cursor.peek().is_symbol("("):
+        source_columns = cursor.in_brackets(lambda: cursor.identifier("name of a column"))
     cursor.expect("ON")
     on = cursor.slice("condition of the merge", "WHEN")
     clauses: dict[str, list[ClauseParams]] = {name: [] for name in _LISTS}
@@ -195,6 +212,7 @@ def take_merge(cursor: Cursor) -> Merge:
         clauses=lists,
         alias=alias,
         source_alias=source_alias,
+        source_columns=source_columns,
         schema_evolution=evolution,
     )
 
@@ -263,45 +281,3 @@ def _insert_clause(cursor: Cursor, condition: str | None, aliases: frozenset[str
 def _refuse_except(cursor: Cursor) -> None:
     if cursor.at("EXCEPT"):
         cursor.unsupported("* EXCEPT in MERGE", fix="Name the columns.")
-
-
-def take_copy(cursor: Cursor) -> CopyInto:
-    """Take `COPY INTO`."""
-    cursor.expect("COPY", "INTO")
-    table = cursor.reference()
-    if cursor.at("BY", "POSITION") or cursor.peek().is_symbol("("):
-        cursor.unsupported("COPY INTO with a list of columns", fix="Name the columns in the files.")
-    cursor.expect("FROM")
-    if cursor.peek().is_symbol("("):
-        cursor.unsupported("COPY INTO from a query", fix="Use INSERT INTO ... SELECT, or a load job.")
-    location = cursor.string("location")
-    cursor.expect("FILEFORMAT")
-    cursor.expect_symbol("=")
-    file_format = cursor.identifier("format").lower()
-    files: tuple[str, ...] = ()
-    pattern = None
-    options: dict[str, dict[str, str]] = {"FORMAT_OPTIONS": {}, "COPY_OPTIONS": {}}
-    while not cursor.at_end:
-        if cursor.accept("FILES"):
-            cursor.expect_symbol("=")
-            files = cursor.in_brackets(lambda: cursor.string("file"))
-        elif cursor.accept("PATTERN"):
-            cursor.expect_symbol("=")
-            pattern = cursor.string("pattern")
-        elif cursor.at_any(*options):
-            name = cursor.next().value.upper()
-            cursor.accept_symbol("=")
-            options[name] = cursor.properties("option")
-        elif cursor.at("VALIDATE"):
-            cursor.unsupported("COPY INTO ... VALIDATE", fix="Leave it out.")
-        else:
-            cursor.expect_end("COPY INTO")
-    return CopyInto(
-        table=table,
-        location=location,
-        file_format=file_format,
-        files=files,
-        pattern=pattern,
-        format_options=options["FORMAT_OPTIONS"],
-        copy_options=options["COPY_OPTIONS"],
-    )

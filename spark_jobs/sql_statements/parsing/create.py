@@ -96,8 +96,8 @@ def _left_with_query(cursor: Cursor) -> SelectStatement:
 
 
 def whole(cursor: Cursor) -> str:
-    """The SQL text of the whole statement."""
-    return cursor.text(cursor.tokens[0].start, cursor.tokens[-1].start).strip()
+    """The SQL of the whole statement."""
+    return cursor.between(cursor.tokens[0].start, cursor.tokens[-1].start).strip()
 
 
 def _view(cursor: Cursor, *, temporary: bool, replaces: bool) -> Statement:
@@ -227,7 +227,7 @@ def _options(cursor: Cursor) -> dict[str, Any]:
         elif cursor.accept("TBLPROPERTIES"):
             put("properties", cursor.properties("table property"))
         elif cursor.at_any("OPTIONS", "CLUSTERED", "SKEWED", "ROW", "STORED", "WITH", "DEFAULT"):
-            if cursor.at("WITH") and at_query(cursor):
+            if cursor.at("WITH") and not cursor.at("WITH", "ROW"):
                 return options
             cursor.unsupported(
                 f"The clause {cursor.peek().value.upper()} of CREATE TABLE",

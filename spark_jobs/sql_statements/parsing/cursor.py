@@ -11,7 +11,7 @@ from spark_jobs.sql_statements.parsing.literals import constant
 from spark_jobs.sql_statements.parsing.tokens import (
     DEFAULT_LEXIS,
     Lexis,
-    SqlText,
+    SqlSource,
     Token,
     TokenKind,
     tokens_of,
@@ -43,7 +43,7 @@ class Cursor:
 
     def __init__(
         self,
-        source: SqlText,
+        source: SqlSource,
         tokens: Sequence[Token],
         *,
         bindings: Bindings = NO_BINDINGS,
@@ -120,7 +120,7 @@ class Cursor:
         """Raise an error about the next token, or another one."""
         found = self.peek() if token is None else token
         if not cause:
-            shown = self.source.text[found.start : found.end][:60]
+            shown = self.source.sql[found.start : found.end][:60]
             cause = f"Found is {shown}" if shown else "The statement ends here."
         self.source.fail(problem, found.start, cause=cause, fix=fix, kind=kind)
 
@@ -134,9 +134,9 @@ class Cursor:
             kind=UnsupportedSqlError,
         )
 
-    def text(self, start: int, end: int) -> str:
-        """The SQL text between two places."""
-        return self.source.text[start:end]
+    def between(self, start: int, end: int) -> str:
+        """The SQL between two places."""
+        return self.source.sql[start:end]
 
     def identifier(self, what: str = "name") -> str:
         """Take a name, quoted or not."""
@@ -189,9 +189,9 @@ class Cursor:
                 fix="Pass a number.",
             )
         if self.peek().kind is TokenKind.NUMBER:
-            text = self.next().value.rstrip("LlSsYyDdFfBb")
+            digits = self.next().value.rstrip("LlSsYyDdFfBb")
             try:
-                return sign * (int(text) if text.isdigit() else float(text))
+                return sign * (int(digits) if digits.isdigit() else float(digits))
             except ValueError:
                 self.fail(f"The {what} is not a number", token=token, fix="Correct the number.")
         self.fail(f"The {what} is expected here as a number", fix="Write a number.")
@@ -306,19 +306,19 @@ class Cursor:
         return at > 0 and self.tokens[at - 1].is_symbol(".")
 
     def slice_of(self, first: int, last: int) -> Slice:
-        """The SQL text of some tokens, with constants in place of parameters."""
+        """The SQL of some tokens, with constants in place of parameters."""
         start, end = self.tokens[first].start, self.tokens[last - 1].end
         parts, written, at = [], start, first
         while at < last:
             if not self.at_parameter(at):
                 at += 1
                 continue
-            name = self.text(self.tokens[at].start, self.tokens[at].end)
+            name = self.between(self.tokens[at].start, self.tokens[at].end)
             value, after = self.bound(at)
-            parts.append(self.text(written, self.tokens[at].start))
+            parts.append(self.between(written, self.tokens[at].start))
             parts.append(f" {constant(name, value, self.lexis)} ")
             written, at = self.tokens[after - 1].end, after
-        parts.append(self.text(written, end))
+        parts.append(self.between(written, end))
         return Slice(sql="".join(parts).strip(), start=start, end=end)
 
     def in_brackets(self, item: Callable[[], T]) -> tuple[T, ...]:
@@ -411,7 +411,7 @@ class Cursor:
         self.expect_symbol("(")
         name = self.string("name of a table")
         self.expect_symbol(")")
-        source = SqlText(name)
+        source = SqlSource(name)
         inner = Cursor(source, tokens_of(source, self.lexis), lexis=self.lexis)
         try:
             parts = inner.path("name of a table")
@@ -436,7 +436,7 @@ class Cursor:
         return value.kind is not TokenKind.END and not any(value.is_word(word) for word in _AFTER_ALIAS)
 
     def time_travel(self) -> tuple[int | None, Slice | None]:
-        """Take `[FOR] {VERSION | TIMESTAMP | ...} AS OF value`: a version, or the SQL text of a timestamp."""
+        """Take `[FOR] {VERSION | TIMESTAMP | ...} AS OF value`: a version, or the SQL of a timestamp."""
         self.accept("FOR")
         is_version = self.next().value.upper() in ("VERSION", "SYSTEM_VERSION")
         self.expect("AS", "OF")
@@ -498,11 +498,12 @@ class Cursor:
         """Take `@v12` or `@20130131080000000` after a name."""
         token = self.next()
         value = self.next()
-        text = value.value
-        if value.start == token.end and text[:1] in "vV" and text[1:].isdigit() and text.isascii():
-            return int(text[1:]), None
-        if value.start == token.end and text.isdigit() and text.isascii() and len(text) == 17:
-            time = f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[8:10]}:{text[10:12]}:{text[12:14]}.{text[14:]}"
+        suffix = value.value
+        if value.start == token.end and suffix[:1] in "vV" and suffix[1:].isdigit() and suffix.isascii():
+            return int(suffix[1:]), None
+        if value.start == token.end and suffix.isdigit() and suffix.isascii() and len(suffix) == 17:
+            day = f"{suffix[:4]}-{suffix[4:6]}-{suffix[6:8]}"
+            time = f"{day} {suffix[8:10]}:{suffix[10:12]}:{suffix[12:14]}.{suffix[14:]}"
             return None, Slice(sql=f"'{time}'", start=value.start, end=value.end)
         self.fail(
             "A version or a timestamp is expected after @",

@@ -1,4 +1,4 @@
-"""Values of parameters as constants in SQL text."""
+"""Values of parameters as constants in SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entry of the parser: from text to the value of one statement."""
+"""The entry of the parser: from SQL to the value of one statement."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from delta_core.errors import ConfigurationError
 from spark_jobs.sql_statements.parsing.alter import take_alter, take_comment
 from spark_jobs.sql_statements.parsing.changes import (
-    take_copy,
     take_delete,
     take_insert,
     take_merge,
     take_truncate,
     take_update,
 )
+from spark_jobs.sql_statements.parsing.copying import take_copy
 from spark_jobs.sql_statements.parsing.create import left_to_spark, take_create, take_drop, whole
 from spark_jobs.sql_statements.parsing.cursor import NO_BINDINGS, Bindings, Cursor
 from spark_jobs.sql_statements.parsing.query import at_query, query_between, take_query
@@ -22,7 +22,7 @@ from spark_jobs.sql_statements.parsing.show import take_describe, take_show
 from spark_jobs.sql_statements.parsing.tokens import (
     DEFAULT_LEXIS,
     Lexis,
-    SqlText,
+    SqlSource,
     Token,
     TokenKind,
     tokens_of,
@@ -77,33 +77,31 @@ _TABLE_STATEMENTS: Final = (
 """Statements of Spark that name a table and have no meaning for ours."""
 
 
-def parse_statement(text: str, bindings: Bindings = NO_BINDINGS, lexis: Lexis = DEFAULT_LEXIS) -> Statement:
+def parse_statement(sql: str, bindings: Bindings = NO_BINDINGS, lexis: Lexis = DEFAULT_LEXIS) -> Statement:
     """Parse one statement. A semicolon at its end is allowed.
 
     Raises:
-        InvalidSqlError: the SQL text is not one statement, or a parameter has no value.
+        InvalidSqlError: the SQL is not one statement, or a parameter has no value.
         UnsupportedSqlError: the statement is known, but not supported; the message has its name.
-        ConfigurationError: the SQL text is not a string, or a parameter's value has no constant.
+        ConfigurationError: the SQL is not a string, or a parameter's value has no constant.
     """
-    if not isinstance(text, str):
+    if not isinstance(sql, str):
         raise ConfigurationError(
-            f"{text!r} is not a SQL statement.",
-            cause=f"It is of type {type(text).__name__}.",
+            f"{sql!r} is not a SQL statement.",
+            cause=f"It is of type {type(sql).__name__}.",
             fix="Pass the statement as a string.",
         )
-    source = SqlText(text)
+    source = SqlSource(sql)
     tokens = tokens_of(source, lexis)
     if tokens[0].is_word("BEGIN"):
         own = [token for token in tokens[:-1] if not token.is_symbol(";")]
-        return SparkStatement(sql=text[own[0].start : own[-1].end], what="BEGIN")
+        return SparkStatement(sql=sql[own[0].start : own[-1].end], what="BEGIN")
     parts = list(_parts(tokens))
     if not parts:
-        source.fail(
-            "There is no statement", 0, cause="The SQL text is blank.", fix="Write one SQL statement."
-        )
+        source.fail("There is no statement", 0, cause="The SQL is blank.", fix="Write one SQL statement.")
     if len(parts) > 1:
         source.fail(
-            f"The SQL text has {len(parts)} statements",
+            f"The SQL has {len(parts)} statements",
             parts[1][0].start,
             cause="One call runs one statement.",
             fix="Run each statement with a call of its own, or all with the command `deltaward sql`.",
@@ -111,16 +109,16 @@ def parse_statement(text: str, bindings: Bindings = NO_BINDINGS, lexis: Lexis = 
     return _statement(Cursor(source, parts[0], bindings=bindings, lexis=lexis))
 
 
-def split_statements(text: str, lexis: Lexis = DEFAULT_LEXIS) -> list[str]:
+def split_statements(script: str, lexis: Lexis = DEFAULT_LEXIS) -> list[str]:
     """The statements of a script, without their semicolons.
 
     Raises:
         InvalidSqlError: a string, name or comment is not closed.
     """
-    tokens = tokens_of(SqlText(text), lexis)
+    tokens = tokens_of(SqlSource(script), lexis)
     if tokens[0].is_word("BEGIN"):
-        return [text]
-    return [text[part[0].start : part[-1].start].strip() for part in _parts(tokens)]
+        return [script]
+    return [script[part[0].start : part[-1].start].strip() for part in _parts(tokens)]
 
 
 def _parts(tokens: list[Token]) -> Iterator[list[Token]]:
@@ -160,14 +158,39 @@ def _is_of_spark(cursor: Cursor) -> bool:
 
 def _query(cursor: Cursor) -> Statement:
     if cursor.at("FROM") or cursor.at("WITH"):
-        _refuse_statements_in_query(cursor)
+        inner = _statement_in_query(cursor)
+        if inner is not None:
+            return _insert_with(cursor, inner)
     query = take_query(cursor)
     cursor.expect_end("The query")
     return SelectStatement(query=query)
 
 
-def _refuse_statements_in_query(cursor: Cursor) -> None:
-    """Refuse `WITH ... INSERT` and `FROM ... INSERT`, in which a query is not all of the statement."""
+def _insert_with(cursor: Cursor, at: int) -> Statement:
+    """`WITH ... INSERT INTO t query` as `INSERT INTO t WITH ... query`, which means the same."""
+    sql, begin = cursor.source.sql, cursor.tokens[at].start
+    insert = take_insert(
+        Cursor(cursor.source, cursor.tokens[at:], bindings=cursor.bindings, lexis=cursor.lexis)
+    )
+    query = insert.query.start
+    place = next(index for index, token in enumerate(cursor.tokens) if token.start >= query)
+    if cursor.tokens[place].is_word("WITH") or any(token.is_symbol("?") for token in cursor.tokens):
+        cursor.unsupported(
+            "WITH before INSERT with a second WITH, or with ?",
+            token=cursor.tokens[at],
+            fix="Begin with INSERT INTO, and write the whole query after the name of the table.",
+        )
+    end = cursor.tokens[-1].start
+    source = SqlSource(f"{sql[begin:query]} {sql[cursor.tokens[0].start : begin]} {sql[query:end]}")
+    tokens = tokens_of(source, cursor.lexis)
+    return take_insert(Cursor(source, tokens, bindings=cursor.bindings, lexis=cursor.lexis))
+
+
+def _statement_in_query(cursor: Cursor) -> int | None:
+    """The place of INSERT in `WITH ... INSERT`, in which a query is not all of the statement.
+
+    Raises UnsupportedSqlError for other statements after a query.
+    """
     depth = 0
     for index, token in enumerate(cursor.tokens):
         depth += token.is_symbol("(") - token.is_symbol(")")
@@ -178,11 +201,14 @@ def _refuse_statements_in_query(cursor: Cursor) -> None:
         for word, second in pairs:
             if token.is_word(word) and after.is_word(second):
                 begin = cursor.peek().value.upper()
+                if (begin, word) == ("WITH", "INSERT"):
+                    return index
                 cursor.unsupported(
                     f"{begin} before {word}",
                     token=token,
                     fix=f"Begin with {word} {second}, and write the query after the name of the table.",
                 )
+    return None
 
 
 def _explain(cursor: Cursor) -> Statement:
@@ -192,7 +218,7 @@ def _explain(cursor: Cursor) -> Statement:
         cursor.next()
     if not at_query(cursor):
         return left_to_spark(cursor, "EXPLAIN", _named_tables(cursor))
-    prefix = cursor.text(cursor.tokens[start].start, cursor.peek().start)
+    prefix = cursor.between(cursor.tokens[start].start, cursor.peek().start)
     query = take_query(cursor)
     cursor.expect_end("EXPLAIN")
     return SelectStatement(query=query, prefix=prefix)

@@ -1,7 +1,7 @@
 """Queries: which tables they read, and the conditions that they have for each table.
 
-sqlglot parses a copy of the SQL text in which time travel is blank and a call of `table_changes` is a name,
-so that all places stay the same. Spark gets the SQL text itself, in which only names of tables are replaced.
+sqlglot parses a copy of the SQL in which time travel is blank and a call of `table_changes` is a name,
+so that all places stay the same. Spark gets the SQL itself, in which only names of tables are replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from delta_core.expressions.parse import check_nesting
 from delta_core.expressions.sql_functions import PlainCalls
 from spark_jobs.sql_statements.parsing.cursor import TRAVEL_WORDS, Cursor
-from spark_jobs.sql_statements.parsing.tokens import SqlText, TokenKind, tokens_of
+from spark_jobs.sql_statements.parsing.tokens import SqlSource, TokenKind, tokens_of
 from spark_jobs.sql_statements.statements import ChangeRange, FoundTable, Query, Slice, TableReference
 
 QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
@@ -115,12 +115,14 @@ def query_between(cursor: Cursor, first: int, last: int) -> Query:
                 positional.append(cursor.question_mark(at))
             else:
                 parameters.add(cursor.tokens[at + 1].value)
+    tables, is_parsed = _tables(cursor, first, last, specials)
     return Query(
-        sql=cursor.text(start, end),
+        sql=cursor.between(start, end),
         start=start,
-        tables=tuple(_tables(cursor, first, last, specials)),
+        tables=tables,
         parameters=frozenset(parameters),
         positional=tuple(positional),
+        is_parsed=is_parsed,
     )
 
 
@@ -168,7 +170,7 @@ def _changes(cursor: Cursor) -> _Special:
     if name is None:
         table = cursor.reference()
     else:
-        source = SqlText(name)
+        source = SqlSource(name)
         inner = Cursor(source, tokens_of(source, cursor.lexis), lexis=cursor.lexis)
         table = TableReference(parts=inner.path("name of a table"), start=token.start, end=token.end)
         if not inner.at_end:
@@ -206,29 +208,30 @@ def _bound_of(cursor: Cursor) -> int | str:
     return cursor.integer("version")
 
 
-def _tables(cursor: Cursor, first: int, last: int, specials: list[_Special]) -> Iterator[FoundTable]:
+def _tables(
+    cursor: Cursor, first: int, last: int, specials: list[_Special]
+) -> tuple[tuple[FoundTable, ...], bool]:
+    """The tables of a query, and whether they are all of them."""
     if not any(
         cursor.tokens[at].is_word(word) for at in range(first, last) for word in ("FROM", "JOIN", "TABLE")
     ):
-        return
+        return (), True
     start, end = cursor.tokens[first].start, cursor.tokens[last - 1].end
-    text = cursor.text(start, end)
+    sql = cursor.between(start, end)
     for special in specials:
         width = special.end - special.start
         blank = " " * width if special.changes is None else "_" * width
-        text = text[: special.start - start] + blank + text[special.end - start :]
+        sql = sql[: special.start - start] + blank + sql[special.end - start :]
     try:
-        check_nesting(text)
-        trees = sqlglot.parse(text, dialect=PlainCalls)
+        check_nesting(sql)
+        trees = sqlglot.parse(sql, dialect=PlainCalls)
     except (SqlglotError, RecursionError):
-        yield from _scanned(cursor, first, last, specials)
-        return
+        return tuple(_scanned(cursor, first, last, specials)), False
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        yield from _scanned(cursor, first, last, specials)
-        return
+        return tuple(_scanned(cursor, first, last, specials)), False
     piped = _is_piped(cursor, first, last)
     found = _parsed(cursor, trees[0], start, specials, piped=piped)
-    yield from sorted(found, key=lambda one: one.table.start)
+    return tuple(sorted(found, key=lambda one: one.table.start)), True
 
 
 def _is_piped(cursor: Cursor, first: int, last: int) -> bool:
@@ -268,7 +271,11 @@ def _with_special(
         if special.table is not None and special.start == begins:
             reference = TableReference(parts=special.table.parts, start=begins, end=special.end)
             return reference, special.end, special.changes
-        if special.table is None and special.start >= ends and not cursor.text(ends, special.start).strip():
+        if (
+            special.table is None
+            and special.start >= ends
+            and not cursor.between(ends, special.start).strip()
+        ):
             reference = TableReference(
                 parts=tuple(parts),
                 version=special.version,
@@ -310,7 +317,7 @@ def _is_common_table(node: exp.Table, name: str) -> bool:
 
 
 def _conditions(cursor: Cursor, node: exp.Table) -> tuple[str, ...]:
-    """Conditions on the columns of one table that all rows of its SELECT satisfy, as SQL text."""
+    """Conditions on the columns of one table that all rows of its SELECT satisfy, as SQL."""
     select = node.find_ancestor(exp.Select)
     where = None if select is None else select.args.get("where")
     if select is None or where is None or node.args.get("sample") or not _is_kept(node, select):
@@ -322,9 +329,9 @@ def _conditions(cursor: Cursor, node: exp.Table) -> tuple[str, ...]:
     alias = (node.alias or node.name).casefold()
     found = []
     for term in _terms(where.this):
-        text = _own_condition(cursor, term, alias, is_alone=is_alone)
-        if text is not None:
-            found.append(text)
+        condition = _own_condition(cursor, term, alias, is_alone=is_alone)
+        if condition is not None:
+            found.append(condition)
     return tuple(found)
 
 
@@ -377,10 +384,10 @@ def _own_condition(cursor: Cursor, term: exp.Expression, alias: str, *, is_alone
                 return None
             node.replace(value)
     try:
-        text = str(copy.sql(dialect=PlainCalls))
+        condition = str(copy.sql(dialect=PlainCalls))
     except (SqlglotError, RecursionError):
         return None
-    return text if len(text) <= _PRUNING_LIMIT else None
+    return condition if len(condition) <= _PRUNING_LIMIT else None
 
 
 def _constant(cursor: Cursor, node: exp.Expression) -> exp.Expression | None:

@@ -1,4 +1,4 @@
-"""Tokens of SQL text by Spark's lexical rules, each with its place in the SQL text."""
+"""Tokens of SQL by Spark's lexical rules, each with its place in the SQL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 from delta_core.errors import InvalidSqlError, SqlStatementError
 
 MAX_STATEMENT_CHARACTERS: Final = 1 << 20
-"""The maximum length of SQL text."""
+"""The maximum length of SQL."""
 
 _SPACE = re.compile(r"\s+")
 _LINE_COMMENT = re.compile(r"--(?:\\\n|[^\r\n])*")
@@ -41,8 +41,8 @@ class Token:
     """One token.
 
     Attributes:
-        value: the SQL text of a string or a quoted name without quotes and escapes; else the SQL text itself.
-        start, end: the token's place in the SQL text.
+        value: the content of a string or a quoted name, without quotes and escapes; else the SQL itself.
+        start, end: the token's place in the SQL.
     """
 
     kind: TokenKind
@@ -61,7 +61,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lexis:
-    """The settings of a session that decide what a quoted text is.
+    """The settings of a session that decide what quotes enclose.
 
     Attributes:
         double_quoted_names: whether double quotes enclose names (`spark.sql.ansi.doubleQuotedIdentifiers`).
@@ -76,14 +76,14 @@ DEFAULT_LEXIS: Final = Lexis()
 
 
 @dataclass(frozen=True)
-class SqlText:
-    """SQL text with the lines of its characters, for error messages."""
+class SqlSource:
+    """SQL with the lines of its characters, for error messages."""
 
-    text: str
+    sql: str
 
     @cached_property
     def _lines(self) -> list[int]:
-        return [0, *(match.end() for match in re.finditer("\n", self.text))]
+        return [0, *(match.end() for match in re.finditer("\n", self.sql))]
 
     def place(self, offset: int) -> str:
         """The place of a character, such as `line 1, column 8`."""
@@ -99,28 +99,28 @@ class SqlText:
         fix: str,
         kind: type[SqlStatementError] = InvalidSqlError,
     ) -> NoReturn:
-        """Raise an error about a place of the SQL text."""
-        text = f"{problem.rstrip('.')} ({self.place(offset)})."
-        raise kind(text, cause=cause, fix=fix)
+        """Raise an error about a place of the SQL."""
+        placed = f"{problem.rstrip('.')} ({self.place(offset)})."
+        raise kind(placed, cause=cause, fix=fix)
 
 
-def tokens_of(source: SqlText, lexis: Lexis = DEFAULT_LEXIS) -> list[Token]:
-    """All tokens of some SQL text, without comments, ended by a token of the kind END.
+def tokens_of(source: SqlSource, lexis: Lexis = DEFAULT_LEXIS) -> list[Token]:
+    """All tokens of some SQL, without comments, ended by a token of the kind END.
 
     Raises:
-        InvalidSqlError: a string, name or comment is not closed, or the SQL text is too long.
+        InvalidSqlError: a string, name or comment is not closed, or the SQL is too long.
     """
-    text = source.text
-    if len(text) > MAX_STATEMENT_CHARACTERS:
+    sql = source.sql
+    if len(sql) > MAX_STATEMENT_CHARACTERS:
         source.fail(
-            "The SQL text is too long",
+            "The SQL is too long",
             0,
-            cause=f"It has {len(text)} characters, and the limit is {MAX_STATEMENT_CHARACTERS}.",
-            fix="Split the SQL text, or put long lists of values into a table.",
+            cause=f"It has {len(sql)} characters, and the limit is {MAX_STATEMENT_CHARACTERS}.",
+            fix="Split the SQL, or put long lists of values into a table.",
         )
     tokens: list[Token] = []
     at = 0
-    while at < len(text):
+    while at < len(sql):
         after = _after_blank(source, at)
         if after > at:
             at = after
@@ -128,89 +128,89 @@ def tokens_of(source: SqlText, lexis: Lexis = DEFAULT_LEXIS) -> list[Token]:
         token = _token(source, at, lexis)
         tokens.append(token)
         at = token.end
-    tokens.append(Token(kind=TokenKind.END, value="", start=len(text), end=len(text)))
+    tokens.append(Token(kind=TokenKind.END, value="", start=len(sql), end=len(sql)))
     return tokens
 
 
-def _after_blank(source: SqlText, at: int) -> int:
-    text = source.text
-    if text.startswith("/*", at):
+def _after_blank(source: SqlSource, at: int) -> int:
+    sql = source.sql
+    if sql.startswith("/*", at):
         return _after_comment(source, at)
-    if text.startswith("--", at):
-        found = _LINE_COMMENT.match(text, at)
+    if sql.startswith("--", at):
+        found = _LINE_COMMENT.match(sql, at)
         return found.end() if found else at
-    space = _SPACE.match(text, at)
+    space = _SPACE.match(sql, at)
     return space.end() if space else at
 
 
-def _after_comment(source: SqlText, at: int) -> int:
+def _after_comment(source: SqlSource, at: int) -> int:
     """The end of a comment in brackets, which may contain other such comments, as in Spark."""
     depth = 0
-    for edge in _COMMENT_EDGE.finditer(source.text, at):
+    for edge in _COMMENT_EDGE.finditer(source.sql, at):
         depth += 1 if edge.group() == "/*" else -1
         if depth == 0:
             return edge.end()
     source.fail("A comment is not closed", at, fix="Close the comment with */.")
 
 
-def _token(source: SqlText, at: int, lexis: Lexis) -> Token:
-    text, first = source.text, source.text[at]
+def _token(source: SqlSource, at: int, lexis: Lexis) -> Token:
+    sql, first = source.sql, source.sql[at]
     if first == "`":
         return _quoted_name(source, at, _NAME)
     if first == '"' and lexis.double_quoted_names:
         return _quoted_name(source, at, re.compile(r'"((?:[^"]|"")*)"'))
     if first in "'\"":
         return _string(source, at, escapes=lexis.escapes)
-    if first in "rR" and text[at + 1 : at + 2] in ("'", '"'):
+    if first in "rR" and sql[at + 1 : at + 2] in ("'", '"'):
         return _raw_string(source, at)
     for kind, pattern in ((TokenKind.NUMBER, _NUMBER), (TokenKind.WORD, _WORD)):
-        found = pattern.match(text, at)
+        found = pattern.match(sql, at)
         if found:
             return Token(kind=kind, value=found.group(), start=at, end=found.end())
-    symbol = _SYMBOL.match(text, at)
+    symbol = _SYMBOL.match(sql, at)
     end = symbol.end() if symbol else at + 1
-    return Token(kind=TokenKind.SYMBOL, value=text[at:end], start=at, end=end)
+    return Token(kind=TokenKind.SYMBOL, value=sql[at:end], start=at, end=end)
 
 
-def _quoted_name(source: SqlText, at: int, pattern: re.Pattern[str]) -> Token:
-    found = pattern.match(source.text, at)
+def _quoted_name(source: SqlSource, at: int, pattern: re.Pattern[str]) -> Token:
+    found = pattern.match(source.sql, at)
     if found is None:
         source.fail("A quoted name is not closed", at, fix="Close the name with the quote that opens it.")
-    quote = source.text[at]
+    quote = source.sql[at]
     value = found.group(1).replace(quote * 2, quote)
     if not value:
         source.fail("A quoted name is empty", at, fix="Write the name between the quotes.")
     return Token(kind=TokenKind.NAME, value=value, start=at, end=found.end())
 
 
-def _raw_string(source: SqlText, at: int) -> Token:
+def _raw_string(source: SqlSource, at: int) -> Token:
     """A string with the prefix r, which ends at the next quote."""
-    text = source.text
-    end = text.find(text[at + 1], at + 2)
+    sql = source.sql
+    end = sql.find(sql[at + 1], at + 2)
     if end < 0:
-        source.fail("A string is not closed", at, fix=f"Close the string with {text[at + 1]}.")
-    return Token(kind=TokenKind.STRING, value=text[at + 2 : end], start=at, end=end + 1)
+        source.fail("A string is not closed", at, fix=f"Close the string with {sql[at + 1]}.")
+    return Token(kind=TokenKind.STRING, value=sql[at + 2 : end], start=at, end=end + 1)
 
 
-def _string(source: SqlText, at: int, *, escapes: bool) -> Token:
+def _string(source: SqlSource, at: int, *, escapes: bool) -> Token:
     """A string. A doubled quote in it is a quote, as in Spark 4, and a backslash never ends it."""
-    text, quote = source.text, source.text[at]
+    sql, quote = source.sql, source.sql[at]
     parts: list[str] = []
     position = at + 1
-    while position < len(text):
-        character = text[position]
+    while position < len(sql):
+        character = sql[position]
         if character == quote:
-            if text[position + 1 : position + 2] != quote:
+            if sql[position + 1 : position + 2] != quote:
                 return Token(kind=TokenKind.STRING, value="".join(parts), start=at, end=position + 1)
             parts.append(quote)
             position += 2
             continue
-        found = _ESCAPED.match(text, position) if character == "\\" else None
+        found = _ESCAPED.match(sql, position) if character == "\\" else None
         if found is None:
             parts.append(character)
             position += 1
             continue
-        parts.append(_unescaped(found) if escapes else text[position : position + 2])
+        parts.append(_unescaped(found) if escapes else sql[position : position + 2])
         position = found.end() if escapes else position + 2
     source.fail("A string is not closed", at, fix=f"Close the string with {quote}.")
 

@@ -1,4 +1,4 @@
-"""Types in SQL text: `BIGINT`, `DECIMAL(10, 2)`, `ARRAY<STRUCT<a: INT NOT NULL>>`."""
+"""Types in SQL: `BIGINT`, `DECIMAL(10, 2)`, `ARRAY<STRUCT<a: INT NOT NULL>>`."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def test_the_first_ten_minutes(here: Path) -> None:
     assert "wrote deltaward-fleet.yaml" in found.stderr
     assert "was kept" in call("discover", "lake").stderr
     before = sorted(path for path in (here / "lake").rglob("*"))
-    shown = call("status").stdout
-    assert "long_tail" in shown
+    assert "score" in call("status").stdout
+    assert "long_tail" in call("status", "--json").stdout
     # Nothing was written to a table: credentials that only read are enough.
     assert sorted(path for path in (here / "lake").rglob("*")) == before
     call("status", "--fail-below", "99", code=SOME)

@@ -100,7 +100,7 @@ def test_the_copied_dag_leaves_verify_out_and_nothing_else(layout: Layout) -> No
     dags = spoiled_dags(layout, sabotage.VERIFY_DROPPED)
     name = "table_maintenance.py"
     lines = (dags / name).read_text().splitlines()
-    assert lines.count("        verify=False,") == 1
+    assert lines.count("    verify=False,") == 1
     assert [line for line in lines if "verify=False" not in line] == (DAGS / name).read_text().splitlines()
     assert changed_files(dags) == {name}
 

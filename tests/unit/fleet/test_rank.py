@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from delta_core.fleet.cost import PRIORS, fit
 from delta_core.fleet.rank import Candidate, Spent, rank, remaining
-from delta_core.fleet.windows import busy_hours, gate, jitter, schedule_reached
+from delta_core.fleet.windows import busy_hours, gate, jitter, next_opening_ms, schedule_reached
 from delta_core.policies.cron import parse_cron, time_zone
 from delta_core.policies.fleet_model import BudgetPolicy, FleetSettings
 
@@ -145,6 +145,21 @@ def test_a_day_counts_the_runs_before_and_one_large_gain_beats_many_small_ones()
     small = Candidate(uri="s", verb="optimize", gain=10, cpu_seconds=1, size_bytes=10)
     large = Candidate(uri="l", verb="optimize", gain=500, cpu_seconds=60, size_bytes=100)
     assert [item.uri for item in rank([small, large], remaining(budget)).chosen] == ["l"]
+
+
+def test_a_verb_that_would_starve_before_its_next_chance_goes_first() -> None:
+    good = Candidate(uri="g", verb="optimize", gain=1e9, cpu_seconds=1, size_bytes=10)
+    poor = replace(good, uri="p", gain=1, max_age_hours=100, age_hours=80)
+    budget = remaining(BudgetPolicy(bytes=10))
+    assert [item.uri for item in rank([good, poor], budget).chosen] == ["g"]
+    assert [item.uri for item in rank([good, replace(poor, next_chance_hours=24)], budget).chosen] == ["p"]
+    # However seldom a table has a chance, new work is not old.
+    assert not replace(poor, age_hours=10, next_chance_hours=1000).starved
+    weekly = FleetSettings.model_validate(
+        {"windows": [{"cron": "@weekly", "hours": 4}], "blackout": [{"cron": "0 0 6 12 *", "hours": 9}]}
+    )
+    assert next_opening_ms(weekly, after_ms=at("2026-11-30T00:00")) == at("2026-12-13T00:00")
+    assert next_opening_ms(FleetSettings(), after_ms=0) is None
 
 
 def run(files: int, size: int, seconds: float) -> dict[str, Any]:

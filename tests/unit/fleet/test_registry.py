@@ -9,7 +9,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ConfigurationError
 from delta_core.fleet.discover import discover
 from delta_core.fleet.lint import lint
-from delta_core.fleet.registry import registry
+from delta_core.fleet.registry import registry, registry_of
 from delta_core.policies.load import parse_policies
 from delta_core.policies.resolve import canonical
 from delta_core.storage.request_meter import METER
@@ -60,6 +60,29 @@ def test_the_file_names_tables_and_the_rest_is_unmanaged(
     assert len(tables.unmanaged) == len(lake) - 1 - healthy
     with pytest.raises(ConfigurationError, match="no table"):
         tables.table("nobody")
+
+
+def test_assets_belong_to_the_fleet(control: Make, lake: list[Made], tmp_path: Path) -> None:
+    policies = parse_policies(
+        f"""
+patterns: [{{match: "s3:*", owner: core, visible_with: sales, engine: spark}}]
+fleet: {{assets: ["delta://s3/bucket/a%20b", "delta://local{tmp_path}/lake/{lake[0].path}"]}}
+"""
+    )
+    found = registry_of(policies, [], assets=["delta://gs/other/t"])
+    assert [table.uri for table in found.tables] == [
+        f"file://{tmp_path}/lake/{lake[0].path}",
+        "gs://other/t",
+        "s3://bucket/a%20b",
+    ]
+    policy = found.table("s3://bucket/a%20b").policy
+    assert (policy.owner, policy.visible_with, policy.engine) == ("core", "sales", "spark")
+    assert found.tables[0].policy == found.tables[1].policy
+    row = control('patterns: [{match: "*", visible_with: sales}]').refresh(run_id="r").popitem()[1]
+    assert row["visible_with"] == "sales"
+    for asset in ("s3://bucket/t", "delta:///t", "delta://ftp/x", "orders"):
+        with pytest.raises(ConfigurationError, match=r"fleet\.assets"):
+            registry(parse_policies(f'fleet: {{assets: ["{asset}"]}}'))
 
 
 def test_lint_names_each_problem(tmp_path: Path, lake: list[Made]) -> None:

@@ -93,6 +93,37 @@ def test_start_and_end_are_recorded_as_delta_spark_does(compacted: Path, helpers
     assert helpers.snapshot_of(compacted).transactions["v"].version == 1
 
 
+def test_lite_deletes_what_the_log_removed_without_a_listing(
+    compacted: Path, helpers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = helpers.content(compacted)
+    (compacted / "stray.parquet").write_bytes(b"x")
+    helpers.age_files(compacted, 30)
+    full = {file.path for file in plan_vacuum(helpers.snapshot_of(compacted)).files}
+    monkeypatch.setattr("delta_core.maintenance.vacuum.plan.listed_files", None)
+    plan = plan_vacuum(helpers.snapshot_of(compacted), lite=True)
+    assert full - {file.path for file in plan.files} == {"stray.parquet"}
+    assert plan.files[0].reason == "removed at version 4, the retention of 168 h passed"
+    result = apply_vacuum(helpers.snapshot_of(compacted), plan)
+    assert result.deleted_files == 4
+    assert helpers.content(compacted) == rows
+    assert plan_vacuum(helpers.snapshot_of(compacted), lite=True).is_empty
+
+
+def test_lite_keeps_what_the_retention_and_live_versions_need(make_table: MakeTable, helpers: Any) -> None:
+    path = make_table()
+    snapshot = helpers.snapshot_of(path)
+    apply_rewrite(snapshot, plan_compaction(snapshot))
+    assert plan_vacuum(helpers.snapshot_of(path), lite=True).is_empty
+    snapshot = helpers.snapshot_of(path)
+    apply_restore(snapshot, plan_restore(snapshot, version=0))
+    live = set(helpers.snapshot_of(path).files.to_table(["path"])["path"].to_pylist())
+    later = ManualClock(SYSTEM_CLOCK.now_ms() + 30 * DAY_MS)
+    planned = {file.path for file in plan_vacuum(helpers.snapshot_of(path), lite=True, clock=later).files}
+    assert planned
+    assert not planned & live
+
+
 def test_nothing_to_delete_commits_nothing(make_table: MakeTable, helpers: Any) -> None:
     path = make_table()
     snapshot = helpers.snapshot_of(path)

@@ -161,7 +161,7 @@ def test_both_commits_carry_the_provenance_and_the_end_the_key(path: Path, helpe
     assert (again.already_applied, again.commits, again.deleted_files) == (True, (4,), 1)
 
 
-def test_what_was_deleted_before_a_failure_is_recorded(
+def test_a_failed_vacuum_records_its_end_without_a_count(
     path: Path, helpers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = helpers.snapshot_of(path)
@@ -180,6 +180,24 @@ def test_what_was_deleted_before_a_failure_is_recorded(
     assert (path / "orphan-0.parquet").exists()
     end = history(helpers.snapshot_of(path), limit=1)[0].commit_info
     assert (end.operation, end.operation_parameters) == ("VACUUM END", {"status": "FAILED"})
+    assert not end.operation_metrics
+
+
+def test_a_vacuum_whose_start_cannot_be_read_has_an_end(
+    path: Path, helpers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = helpers.snapshot_of(path)
+    plan = plan_vacuum(snapshot)
+
+    def no_answer(version: int) -> str:
+        raise StorageError(f"no answer for version {version}")
+
+    monkeypatch.setattr(apply, "commit_path", no_answer)
+    with pytest.raises(StorageError, match="no answer"):
+        apply_vacuum(snapshot, plan)
+    end = history(helpers.snapshot_of(path), limit=1)[0].commit_info
+    assert (end.operation, end.operation_parameters) == ("VACUUM END", {"status": "FAILED"})
+    assert (path / "orphan-0.parquet").exists()
 
 
 def test_files_that_vanish_by_themselves_are_not_counted(path: Path, helpers: Any) -> None:

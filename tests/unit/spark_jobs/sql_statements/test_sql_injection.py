@@ -13,7 +13,7 @@ from delta_core.expressions.render import quote_name, quote_string
 from spark_jobs.sql_statements import statements as kinds
 from spark_jobs.sql_statements.parsing.cursor import Bindings
 from spark_jobs.sql_statements.parsing.parse import parse_statement
-from spark_jobs.sql_statements.parsing.tokens import SqlText, TokenKind, tokens_of
+from spark_jobs.sql_statements.parsing.tokens import SqlSource, TokenKind, tokens_of
 from tests.support.injection import payloads
 from tests.support.soak import SEED, rounds
 
@@ -80,7 +80,7 @@ def test_a_parameter_in_an_expression_is_one_constant() -> None:
         assert isinstance(statement, kinds.Update)
         assert statement.where is not None
         for sql, count in ((statement.assignments[0][1], 1), (statement.where.sql, 5)):
-            tokens = tokens_of(SqlText(sql))[:-1]
+            tokens = tokens_of(SqlSource(sql))[:-1]
             assert len(tokens) == count
             assert [token.value for token in tokens if token.kind is TokenKind.STRING] == [payload]
 
