@@ -21,6 +21,7 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -43,7 +44,7 @@ NAIVE_HISTORIES = 500
 SHOWN = 20
 
 
-def main() -> int:
+def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=200_000)
     parser.add_argument("--minutes", type=float, help="begin no batch after so long; start again to go on")
@@ -52,7 +53,7 @@ def main() -> int:
     parser.add_argument("--again", type=int, help="only this history, printed")
     parser.add_argument("--rows", action="store_true", help="histories of a table with deletion vectors")
     parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_args(given)
     if options.again is not None:
         print(history(options.seed, options.again, of_rows=options.rows).report())
         return 0
