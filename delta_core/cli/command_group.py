@@ -55,6 +55,10 @@ BUILT_IN: Final[Mapping[str, BuiltIn]] = {
         module="job_commands",
         summary="Compact small files, or sort rows by columns. No row changes.",
     ),
+    "auto-compact": BuiltIn(
+        module="auto_compact_command",
+        summary="Compact partitions in which commits have left many small files.",
+    ),
     "vacuum": BuiltIn(
         module="job_commands",
         summary="Delete files that no retained version needs. A dry run unless --apply is given.",
