@@ -31,8 +31,7 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
             empty = np.zeros(0, dtype=column.type.to_pandas_dtype())
             return np.concatenate([empty, *(to_numpy(chunk) for chunk in column.chunks)])
         column = column.chunk(0)
-    if column.null_count:
-        raise ValueError("a column without nulls is needed")
+    assert not column.null_count, "the column has nulls"
     data = column.buffers()[1]
     if data is None:
         return np.zeros(len(column), dtype=column.type.to_pandas_dtype())

@@ -41,7 +41,7 @@ def test_columns_are_those_of_pyarrow(values: Any, chunks: int) -> None:
 
 
 def test_a_null_is_refused() -> None:
-    with pytest.raises(ValueError, match="without nulls"):
+    with pytest.raises(AssertionError, match="has nulls"):
         to_numpy(pa.array([1, None]))
 
 
