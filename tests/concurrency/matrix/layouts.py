@@ -131,7 +131,7 @@ class Handle:
         self.snapshot = snapshot
         self.verified_at_ms = snapshot.clock.now_ms()
 
-    def update_incremental(self) -> None:
+    def adopt_newest(self) -> None:
         return None
 
     def adopt(self, snapshot: Snapshot) -> None:

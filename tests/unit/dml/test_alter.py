@@ -150,7 +150,7 @@ class TestConstraints:
         other.alter.set_properties({"delta.isolationLevel": "Serializable"})
         table.update_incremental()
         original = table.update_incremental
-        table.update_incremental = lambda: None  # type: ignore[method-assign]
+        table.adopt_newest = lambda: None  # type: ignore[method-assign]
         write_deltalake(other, rows(-1), mode="append")
         with pytest.raises(Exception, match="version 2"):
             table.alter.add_constraint({"positive": "id > 0"})
@@ -159,7 +159,7 @@ class TestConstraints:
 
 
 def test_two_changes_at_once_conflict(table: DeltaTable) -> None:
-    table.update_incremental = lambda: None  # type: ignore[method-assign]
+    table.adopt_newest = lambda: None  # type: ignore[method-assign]
     DeltaTable(table.table_uri).alter.set_properties({"a": "1"})
     with pytest.raises(MetadataChangedError):
         table.alter.set_properties({"b": "2"})

@@ -87,7 +87,7 @@ def test_an_added_feature_is_seen_by_a_peer(table: DeltaTable) -> None:
 
 def test_two_who_upgrade_at_once_conflict(table: DeltaTable) -> None:
     other = DeltaTable(table.table_uri)
-    other.update_incremental = lambda: None  # type: ignore[method-assign]
+    other.adopt_newest = lambda: None  # type: ignore[method-assign]
     table.alter.add_feature("domainMetadata")
     with pytest.raises(ConcurrentModificationError):
         other.alter.add_feature("vacuumProtocolCheck")
@@ -158,7 +158,7 @@ class TestDomains:
     def test_two_who_set_one_domain_conflict_and_two_domains_do_not(self, table: DeltaTable) -> None:
         table.alter.add_feature("domainMetadata")
         other = DeltaTable(table.table_uri)
-        other.update_incremental = lambda: None  # type: ignore[method-assign]
+        other.adopt_newest = lambda: None  # type: ignore[method-assign]
         table.alter.set_domain_metadata("a", "1")
         with pytest.raises(ConcurrentModificationError, match="'a'"):
             other.alter.set_domain_metadata("a", "2")
@@ -172,7 +172,7 @@ class TestDomains:
     def test_who_removes_a_domain_that_was_set_meanwhile_conflicts(self, table: DeltaTable) -> None:
         table.alter.set_domain_metadata("a", "1")
         other = DeltaTable(table.table_uri)
-        other.update_incremental = lambda: None  # type: ignore[method-assign]
+        other.adopt_newest = lambda: None  # type: ignore[method-assign]
         table.alter.set_domain_metadata("a", "2")
         with pytest.raises(ConcurrentModificationError, match="'a'"):
             other.alter.remove_domain_metadata("a")

@@ -100,7 +100,7 @@ def test_rows_that_are_added_meanwhile_conflict(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     append(table, 5)
     behind = DeltaTable(tmp_path / "t")
-    behind.update_incremental = lambda: None  # type: ignore[method-assign]
+    behind.adopt_newest = lambda: None  # type: ignore[method-assign]
     append(table, 80)
     with pytest.raises(ConcurrentModificationError):
         behind.alter.sync_identity("Id")

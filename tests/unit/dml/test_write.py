@@ -383,7 +383,7 @@ class TestReplaceWhere:
     def test_concurrent_replacement_of_other_partitions_gets_along(self, table: Path) -> None:
         store = LocalLogStore(table)
         slow = StoreTable(store)
-        slow.update_incremental = lambda: None  # type: ignore[method-assign]
+        slow.adopt_newest = lambda: None  # type: ignore[method-assign]
         write(table, rows(2), mode="overwrite", predicate="p = 'p0'")
         committed = write(slow, rows(1), mode="overwrite", predicate="p = 'p1'")
         assert committed.version == 3
@@ -391,7 +391,7 @@ class TestReplaceWhere:
 
     def test_concurrent_replacement_of_the_same_partition_conflicts(self, table: Path) -> None:
         slow = StoreTable(LocalLogStore(table))
-        slow.update_incremental = lambda: None  # type: ignore[method-assign]
+        slow.adopt_newest = lambda: None  # type: ignore[method-assign]
         write(table, rows(1), mode="overwrite", predicate="p = 'p1'")
         with pytest.raises(DeltaError) as raised:
             write(slow, rows(3), mode="overwrite", predicate="p = 'p1'")
