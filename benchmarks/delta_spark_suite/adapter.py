@@ -228,7 +228,7 @@ def _patch_writer(writer: type[Any]) -> None:
         if options.pop("format", "") != FORMAT:
             save(self, path, format, mode, partitionBy, **given)
             return
-        _write(self._df, path, options, mode, partitionBy)
+        _write(_frame(self), path, options, mode, partitionBy)
 
     def save_as_delta_table(self: Any, name: str, *arguments: Any, **given: Any) -> None:
         options = _options(self, given.get("format"), {})
@@ -237,13 +237,24 @@ def _patch_writer(writer: type[Any]) -> None:
             return
         spark = DeltaTestCase.spark
         if names.is_registered(spark, name):
-            _write(self._df, names.resolve(spark, name).uri, options, None, None)
+            _write(_frame(self), names.resolve(spark, name).uri, options, None, None)
             return
-        columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in self._df.schema)
+        columns = ", ".join(
+            f"`{field.name}` {field.dataType.simpleString()}" for field in _frame(self).schema
+        )
         spark.sql(f"CREATE TABLE {name} ({columns}) USING delta")
-        _write(self._df, names.resolve(spark, name).uri, options | {"mode": "append"}, None, None)
+        _write(_frame(self), names.resolve(spark, name).uri, options | {"mode": "append"}, None, None)
 
     writer.save, writer.saveAsTable = save_delta, save_as_delta_table
+
+
+def _frame(writer: Any) -> Any:
+    """The DataFrame of a writer; on Connect the writer has only its plan."""
+    if hasattr(writer._df, "schema"):
+        return writer._df
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(writer._df, writer._spark)
 
 
 def _write(frame: Any, path: str, options: dict[str, str], mode: str | None, partition_by: Any) -> None:

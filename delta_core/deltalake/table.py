@@ -542,7 +542,7 @@ class DeltaTable:
             commit_properties: provenance and limits of the commit.
             post_commithook_properties: what follows the commit.
         """
-        self.delta_table.update_incremental()
+        self.delta_table.adopt_newest()
         version = target if isinstance(target, int) else _reads.version_at(self.delta_table, _time(target))
         run = self._run(commit_properties, post_commithook_properties, None)
         return _changes.restore(self.delta_table, version, ignore_missing_files, run)

@@ -49,6 +49,7 @@ def ids(table: DeltaTable) -> list[int]:
     return sorted(row["id"] for row in table.toDF().select("id").collect())
 
 
+@pytest.mark.slow
 def test_rows_change_by_strings_and_columns(table: DeltaTable) -> None:
     table.delete("id = 1")
     table.delete(fn.col("id") == fn.lit(2))
@@ -147,6 +148,7 @@ def test_history_and_detail_have_delta_sparks_columns(table: DeltaTable) -> None
     assert detail["sizeInBytes"] > 0
 
 
+@pytest.mark.slow
 def test_files_are_rewritten_and_removed(spark: SparkSession, table: DeltaTable, tmp_path: Path) -> None:
     done = table.optimize().where("part = 1").executeCompaction().first()["metrics"]
     assert (done["numFilesAdded"], done["numFilesRemoved"], done["zOrderStats"]) == (1, 2, None)
