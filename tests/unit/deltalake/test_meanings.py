@@ -159,7 +159,6 @@ def test_checkpoints_follow_versions_4_and_9_at_an_interval_of_5(tmp_path: Path)
 
 
 def test_names_with_spaces_are_mapped_and_queried(tmp_path: Path) -> None:
-    pytest.importorskip("duckdb")
     fields = [pa.field("id", pa.int64(), nullable=False), pa.field("sold items", pa.string_view())]
     data = pa.table([[1, 2], ["a", "b"]], schema=pa.schema(fields))
     ours.write_deltalake(tmp_path, data)
