@@ -80,14 +80,15 @@ def check(tables: Tables, cell: Cell, spark: object = None) -> None:
         assert state_of(root) in orders, cell
 
 
-@pytest.mark.parametrize("cell", drawn(ALONE, usual=40), ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", drawn(ALONE, usual=30), ids=str)
 def test_what_the_rules_say_happens(tables: Tables, cell: Cell) -> None:
     check(tables, cell)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("cell", drawn(ON_SPARK, usual=6), ids=str)
+@pytest.mark.parametrize("cell", drawn(ON_SPARK, usual=4), ids=str)
 def test_what_the_rules_say_happens_on_spark(tables: Tables, cell: Cell, spark: object) -> None:
     check(tables, cell, spark)
 

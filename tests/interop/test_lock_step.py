@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.delta_spark import sample_by_delta_spark
+from tests.support.soak import rounds
 
 pytestmark = [pytest.mark.extra, pytest.mark.spark]
 
-TABLES, OPERATIONS = 4, 40
+TABLES, OPERATIONS = rounds(usual=2, soak=10), rounds(usual=14, soak=100)
+"""Each operation takes a second or two, most of it in delta-spark."""
 
 
 def test_both_come_to_the_same_tables(tmp_path: Path) -> None:
@@ -25,6 +27,7 @@ def test_both_come_to_the_same_tables(tmp_path: Path) -> None:
     assert committed > OPERATIONS / 2
 
 
+@pytest.mark.soak
 def test_no_writer_and_no_rewrite_is_aborted(tmp_path: Path) -> None:
     asked = ["--minutes", "0.1", "--contested-minutes", "0.06"]
     report = sample_by_delta_spark("mixed-writers", tmp_path / "report.json", *asked)
