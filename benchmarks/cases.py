@@ -13,6 +13,7 @@ from benchmarks.checkpoint_cases import CHECKPOINT_RUNS
 from benchmarks.contestant import Contestant, Timing
 from benchmarks.row_statement_cases import ROW_STATEMENT_RUNS, SPARK_STATEMENT_RUNS
 from benchmarks.snapshot_cases import SNAPSHOT_RUNS, STATISTICS_RUNS
+from benchmarks.spark_merge_cases import SPARK_MERGE_RUNS
 from benchmarks.vacuum_cases import VACUUM_RUNS
 
 
@@ -203,6 +204,10 @@ CASES = (
     *(
         Case(name=name, ours="deltaward_spark", peers=("deltalake",), run=run, note=note)
         for name, (run, note) in SPARK_STATEMENT_RUNS.items()
+    ),
+    *(
+        Case(name=name, ours="deltaward_spark", peers=peers, run=run, note=note)
+        for name, (run, peers, note) in SPARK_MERGE_RUNS.items()
     ),
     *(
         Case(name=name, ours="deltaward", peers=("pyarrow_json",), run=run, note=note)

@@ -22,6 +22,7 @@ import os
 import platform
 import shutil
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -84,6 +85,7 @@ def main() -> None:
         "latency": {},
         "throughput": {},
     }
+    began = time.perf_counter()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         place, far = None, {}
@@ -96,14 +98,17 @@ def main() -> None:
             os.environ |= {name: value for name, value in far.items() if is_secret(name)}
         spark = session(delta="delta" in ways)
         try:
-            for title, found in latencies(spark, folder, options.commits, ways):
+            for title, found in latencies(spark, folder, options.commits, ways) if options.commits else ():
                 report["latency"][title] = summary(found)
-            if place is not None:
+            if place is not None and options.commits:
                 title = f"{WAYS['fast']}, {STORE_SECONDS * 1000:g} ms for each request"
                 report["latency"][title] = summary(far_latencies(spark, folder, place, far, options.commits))
             print_latencies(report["latency"])
-            measure_throughput(spark, folder, options, ways, report["throughput"])
-            print_throughput(report["throughput"])
+            print("\n| million rows in a second | | | of delta-spark |\n| --- | --- | --- | --- |")
+            for name, measured in throughputs(spark, folder, options, ways):
+                report["throughput"][name] = measured
+                print_throughput(name, measured)
+            report["seconds"] = round(time.perf_counter() - began)
         finally:
             spark.stop()
     options.output.write_text(json.dumps(report, indent=1) + "\n")
@@ -143,7 +148,7 @@ def latencies(
 def append(table: str | StoreTable, number: int) -> None:
     """Commit one row with the time before the commit."""
     rows = pa.table({"number": pa.array([number], pa.int64()), "at": [time.time()]})
-    write_deltalake(table, rows, mode="append")  # type: ignore[arg-type] # as an open table
+    write_deltalake(table, rows, mode="append")
 
 
 def append_all(write: Callable[[int], None], commits: int, pause: float) -> None:
@@ -251,13 +256,9 @@ def wait_for(query: StreamingQuery, is_true: Callable[[], bool], *, seconds: flo
 # ------------------------------------------------------------- throughput
 
 
-def measure_throughput(
-    spark: SparkSession,
-    folder: Path,
-    options: argparse.Namespace,
-    ways: tuple[str, ...],
-    found: dict[str, Any],
-) -> None:
+def throughputs(
+    spark: SparkSession, folder: Path, options: argparse.Namespace, ways: tuple[str, ...]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of each way in a second, for the source, the sink and both."""
     table, files = folder / "input", folder / "files"
     make_input(table, files, options.rows, options.files)
@@ -277,6 +278,7 @@ def measure_throughput(
                 scratch = folder / f"{name}-{way}"
                 began = time.perf_counter()
                 seconds = batch_seconds(start(way, scratch))
+                print(f"{name}, {way}: {seconds:.2f} s", file=sys.stderr)
                 if number:  # the first one is the warm-up
                     taken[way].append(seconds)
                     walls[way].append(time.perf_counter() - began)
@@ -284,7 +286,7 @@ def measure_throughput(
                     count = DeltaTable(str(scratch / "out")).count()
                     assert count == options.rows, f"{way} wrote {count} rows"
                 shutil.rmtree(scratch)
-        found[name] = {
+        found = {
             way: {
                 "rows_per_second": options.rows / statistics.median(taken[way]),
                 "seconds": taken[way],
@@ -293,7 +295,8 @@ def measure_throughput(
             for way in ways
         }
         for way in ways if "delta" in ways else ():
-            found[name][way]["of_delta_spark"] = paired_ratio(taken["delta"], taken[way]).to_json()
+            found[way]["of_delta_spark"] = paired_ratio(taken["delta"], taken[way]).to_json()
+        yield name, found
 
 
 def make_input(table: Path, files: Path, rows: int, count: int) -> None:
@@ -406,14 +409,12 @@ def print_latencies(found: Mapping[str, Any]) -> None:
         print(f"| {title} | {one['p50']:.3f} s | {one['p95']:.3f} s |", flush=True)
 
 
-def print_throughput(found: Mapping[str, Any]) -> None:
-    """One line for each work and way."""
-    print("\n| million rows in a second | | | of delta-spark |\n| --- | --- | --- | --- |")
-    for name, ways in found.items():
-        for way, one in ways.items():
-            ratio = one.get("of_delta_spark")
-            cell = f"{ratio['median']:.2f} [{ratio['low']:.2f}, {ratio['high']:.2f}]" if ratio else ""
-            print(f"| {name} | {WAYS[way]} | {one['rows_per_second'] / 1e6:.2f} | {cell} |")
+def print_throughput(name: str, ways: Mapping[str, Any]) -> None:
+    """One line for each way."""
+    for way, one in ways.items():
+        ratio = one.get("of_delta_spark")
+        cell = f"{ratio['median']:.2f} [{ratio['low']:.2f}, {ratio['high']:.2f}]" if ratio else ""
+        print(f"| {name} | {WAYS[way]} | {one['rows_per_second'] / 1e6:.2f} | {cell} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -28,12 +28,12 @@ KINDS: Final[Mapping[str, float]] = {
 }
 """The share of each kind of table."""
 
-_OLD_MS = 30 * 86_400_000
+_OLD_MS = 20 * 86_400_000
 _ROWS = 20
 
 
 class _LongAgo(SystemClock):
-    """A clock that is thirty days behind."""
+    """A clock that is twenty days behind."""
 
     def now_ms(self) -> int:
         return super().now_ms() - _OLD_MS
@@ -126,9 +126,9 @@ def _rows(number: int, *, wide: bool = False) -> pa.Table:
 
 
 def _age(path: Path) -> None:
-    """Set back the times of the data files, which a vacuum compares with its retention."""
+    """Set back the times of data files and commits, which a vacuum compares with its retention."""
     old = time.time() - _OLD_MS / 1000
-    for file in path.glob("*.parquet"):
+    for file in (*path.glob("*.parquet"), *path.glob("_delta_log/*.json")):
         os.utime(file, (old, old))
 
 

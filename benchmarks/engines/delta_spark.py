@@ -81,3 +81,16 @@ def merge(uri: str, source: str, on: str) -> list[int]:
 
 def first_query(uri: str, column: str, value: int) -> int:
     return len(spark.read.format("delta").load(uri).where(f"{column} = {value}").collect())
+
+
+def enable_deletion_vectors(uri: str) -> None:
+    spark.sql(f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+
+
+def merge_set(uri: str, source: str, on: str) -> list[int]:
+    spark.read.parquet(source).createOrReplaceTempView("merge_source")
+    (row,) = spark.sql(
+        f"MERGE INTO delta.`{uri}` t USING merge_source s ON {on} WHEN MATCHED THEN UPDATE SET "
+        "l_comment = s.l_comment, l_quantity = t.l_quantity + s.l_quantity WHEN NOT MATCHED THEN INSERT *"
+    ).collect()
+    return [row["num_updated_rows"], row["num_inserted_rows"]]

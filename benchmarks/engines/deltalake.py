@@ -110,6 +110,17 @@ def vacuum(uri: str, deletes: bool) -> int:
     )
 
 
+def merge_set(uri: str, source: str, on: str) -> list[int]:
+    metrics = (
+        DeltaTable(uri)
+        .merge(pq.read_table(source), on, source_alias="s", target_alias="t")
+        .when_matched_update({"l_comment": "s.l_comment", "l_quantity": "t.l_quantity + s.l_quantity"})
+        .when_not_matched_insert_all()
+        .execute()
+    )
+    return [metrics["num_target_rows_updated"], metrics["num_target_rows_inserted"]]
+
+
 def merge_stream(uri: str, rows: int, keys: str) -> list[int]:
     from benchmarks.merge_data import source_stream
 

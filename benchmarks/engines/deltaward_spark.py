@@ -73,3 +73,18 @@ def merge(uri: str, source: str, on: str) -> list[int]:
     )
     (counts,) = changed.collect()
     return [counts["num_updated_rows"], counts["num_inserted_rows"]]
+
+
+def merge_set(uri: str, source: str, on: str) -> list[int]:
+    """MERGE that sets two columns, one of them from both sides; rows updated and inserted."""
+    values = {"l_comment": "s.l_comment", "l_quantity": "t.l_quantity + s.l_quantity"}
+    changed = (
+        spark_jobs.DeltaTable.forPath(spark, uri)
+        .alias("t")
+        .merge(spark.read.parquet(source).alias("s"), on)
+        .whenMatchedUpdate(set=values)
+        .whenNotMatchedInsertAll()
+        .execute()
+    )
+    (counts,) = changed.collect()
+    return [counts["num_updated_rows"], counts["num_inserted_rows"]]

@@ -44,7 +44,8 @@ class BuiltIn:
 
 BUILT_IN: Final[Mapping[str, BuiltIn]] = {
     "describe": BuiltIn(
-        module="job_commands", summary="Show a table's identity, schema, properties, protocol, size."
+        module="job_commands",
+        summary="Show a table's identity, schema, properties, protocol, size, and its pins.",
     ),
     "history": BuiltIn(module="log_commands", summary="List the commits, newest first: when, what, by whom."),
     "plan": BuiltIn(
@@ -53,6 +54,10 @@ BUILT_IN: Final[Mapping[str, BuiltIn]] = {
     "optimize": BuiltIn(
         module="job_commands",
         summary="Compact small files, or sort rows by columns. No row changes.",
+    ),
+    "auto-compact": BuiltIn(
+        module="auto_compact_command",
+        summary="Compact partitions in which commits have left many small files.",
     ),
     "vacuum": BuiltIn(
         module="job_commands",

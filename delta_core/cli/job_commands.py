@@ -39,7 +39,7 @@ class DiffLevel(StrEnum):
 
 
 def describe(table: Uri, options: OptionFile = None, as_json: AsJson = False) -> None:
-    """Show a table's identity, schema, properties, protocol, size."""
+    """Show a table's identity, schema, properties, protocol, size, and its pins."""
     _finish(_run("describe", table, {}, options, quiet=True), as_json=as_json)
 
 

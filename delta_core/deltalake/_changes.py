@@ -111,7 +111,7 @@ def create_table(
 
 def delete(table: core.DeltaTable, predicate: str | None, run: Run) -> dict[str, Any]:
     """Delete rows; the metrics."""
-    table.update_incremental()
+    table.adopt_newest()
     result = delete_rows(table.snapshot, coerced(predicate, table.snapshot.schema), run=run)
     table.advance_to(result.committed)
     return dict(result.metrics)
@@ -126,7 +126,7 @@ def update(
     predicate: str | None,
 ) -> dict[str, Any]:
     """Update rows; the metrics."""
-    table.update_incremental()
+    table.adopt_newest()
     condition = coerced(predicate, table.snapshot.schema)
     result = update_rows(table.snapshot, updates, condition, new_values=new_values, run=run)
     table.advance_to(result.committed)
@@ -155,7 +155,7 @@ def vacuum(
     keep_versions: Sequence[int],
 ) -> list[str]:
     """Delete files; their paths. Without `full`, only files that the log mentions."""
-    table.update_incremental()
+    table.adopt_newest()
     plan = plan_vacuum(
         table.snapshot,
         retention_hours=retention_hours,
@@ -211,7 +211,7 @@ def commit_actions(
     """Commit files that are in the store already."""
     if mode not in ("append", "overwrite"):
         raise ConfigurationError(f"{mode!r} is not a mode of this call.", fix="Use 'append' or 'overwrite'.")
-    table.update_incremental()
+    table.adopt_newest()
     snapshot = table.snapshot
     adds = [_add(action) for action in actions if isinstance(action, AddAction)]
     removes = [action for action in actions if isinstance(action, RemoveAction)]
@@ -276,7 +276,7 @@ def add_features(
     table: core.DeltaTable, names: Sequence[str], *, may_raise: bool, commit: CommitProperties
 ) -> None:
     """Add features in one commit. Commits also when the table has them all."""
-    table.update_incremental()
+    table.adopt_newest()
     snapshot = table.snapshot
     request = ProtocolRequest.of({FEATURE_PREFIX + name: "supported" for name in names})
     metadata = snapshot.metadata
@@ -365,7 +365,7 @@ def refuse_generated_columns(known: StructType, fields: StructType) -> None:
 
 def add_columns(table: core.DeltaTable, fields: Sequence[StructField], commit: CommitProperties) -> None:
     """Add columns, and fields of structs that exist."""
-    table.update_incremental()
+    table.adopt_newest()
     existing = table.snapshot.schema
     new = [field for field in fields if existing.find(field.name) is None]
     nested = [
@@ -405,7 +405,7 @@ def set_column_metadata(
             cause="Entries in delta. belong to the protocol.",
             fix="Use the operation that defines it, such as set_not_null or change_type.",
         )
-    table.update_incremental()
+    table.adopt_newest()
     snapshot = table.snapshot
     field = snapshot.schema.find(name)
     if field is None:

@@ -105,7 +105,7 @@ class TableAlterer:
         post_commithook_properties: HookArgument = None,
     ) -> None:
         """Drop a CHECK constraint. `raise_if_not_exists=False` ignores a name that does not exist."""
-        self.table.update_incremental()
+        self.table.adopt_newest()
         key = f"delta.constraints.{name}".lower()
         exists = any(key == one.lower() for one in self.table.metadata().configuration)
         if exists or raise_if_not_exists:

@@ -67,6 +67,12 @@ class DeltaStorageHandler(StoreFileSystemHandler):
             return pafs.FileInfo(info.path, info.type, size=info.size, mtime_ns=modified_ns)
         return info
 
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """A seekable reader of an object. Its size is the known one, which the caller vouches for."""
+        opened = super().open_input_file(path)
+        size = self._sizes.get(path.strip("/"))
+        return opened if size is None else pa.PythonFile(_Sized(opened, size), mode="r")
+
     def create_dir(self, path: str, recursive: bool = True) -> None:
         """Do nothing: a directory exists when it contains a file."""
 
@@ -108,6 +114,39 @@ class DeltaStorageHandler(StoreFileSystemHandler):
                 stacklevel=2,
             )
         return pa.PythonFile(_Upload(self._store, _unprotected(path)), mode="w")
+
+
+class _Sized(io.RawIOBase):
+    """A reader of an object whose size is known already."""
+
+    def __init__(self, opened: pa.NativeFile, size: int) -> None:
+        super().__init__()
+        self._opened, self._size, self._position = opened, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = (0, self._position, self._size)[whence]
+        self._position = start + offset
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        self._opened.seek(self._position)
+        left = max(self._size - self._position, 0)
+        data = bytes(self._opened.read(left if size is None or size < 0 else min(size, left)))
+        self._position += len(data)
+        return data
+
+    def close(self) -> None:
+        self._opened.close()
+        super().close()
 
 
 class _Upload(io.BytesIO):

@@ -68,7 +68,7 @@ class TableMerger:
         self._source_alias = "source" if arguments.source_alias is None else arguments.source_alias
 
         def execute(request: MergeRequest) -> MergeResult:
-            table.update_incremental()
+            table.adopt_newest()
             result = merge_rows(table.snapshot, rows, request, run=run)
             table.advance_to(result.committed)
             return result

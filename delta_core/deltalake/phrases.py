@@ -13,7 +13,8 @@ from typing import Final
 from delta_core import errors
 from delta_core.errors import DeltaError
 
-_PARTITIONING = re.compile(r"The table is partitioned by (.+), not by (.+)\.")
+_COLUMNS = r"(nothing|\([^)]*\))"
+_PARTITIONING = re.compile(rf"The table is partitioned by {_COLUMNS}, not by {_COLUMNS}\.")
 _VIOLATED = re.compile(r" is violated by (\d+) of ")
 _NULLS = re.compile(r"NOT NULL is violated: column .+? is null in (\d+) of ")
 _NO_CAST = re.compile(r"cannot be cast to (\w+)\..*Failed to parse string: '(.*?)' as a scalar", re.DOTALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -92,6 +93,34 @@ def predicate_of(filters: Filter | None) -> Expression | str | None:
     if filters is None or isinstance(filters, Expression):
         return filters
     return spark_sql(cast(str, filters))
+
+
+_OPERATORS = frozenset({"=", "==", "!=", "<>", "<", "<=", ">", ">=", "in", "not in"})
+
+
+def require_valid_filters(filters: Filter | None, schema: StructType) -> None:
+    """Refuse filters of tuples with an unknown operator, a list for one value, or an unknown column.
+
+    Raises:
+        ConfigurationError: such a filter, in the words of `deltalake`.
+    """
+    if not isinstance(filters, list | tuple):
+        return
+    for one in filters:
+        if isinstance(one, list):
+            require_valid_filters(one, schema)
+        elif isinstance(one, tuple) and len(one) == 3 and isinstance(one[0], str):
+            name, operator, value = one
+            takes_list = str(operator).lower() in ("in", "not in")
+            is_list = isinstance(value, list | tuple | set)
+            if str(operator).lower() not in _OPERATORS or takes_list != is_list:
+                shown = ", ".join(json.dumps(part, default=str) for part in (name, operator, value))
+                raise ConfigurationError(f"Invalid partition filter found: ({shown}).")
+            if schema.find(name) is None:
+                raise ConfigurationError(
+                    "Data does not match the schema or partitions of the table: "
+                    f"Field '{name}' is not a root table field."
+                )
 
 
 def _encoded(filters: Sequence[Any]) -> list[Any]:

@@ -21,7 +21,7 @@ from delta_core.deltalake.alterer import TableAlterer
 from delta_core.deltalake.exceptions import ArgumentTypeError, compatible_class
 from delta_core.deltalake.merger import MergeArguments, TableMerger
 from delta_core.deltalake.optimizer import TableOptimizer
-from delta_core.deltalake.predicates import Filter, predicate_of, spark_sql
+from delta_core.deltalake.predicates import Filter, predicate_of, require_valid_filters, spark_sql
 from delta_core.deltalake.results import Metadata, ProtocolVersions, history_entry
 from delta_core.deltalake.schema import Schema, core_schema, of_struct
 from delta_core.deltalake.transaction import CommitArgument, HookArgument, core_properties
@@ -220,6 +220,7 @@ class DeltaTable:
         columns have other names in the files.
         """
         chosen = _one_filter("partition_filters", partition_filters, file_pruning_predicate)
+        require_valid_filters(chosen, self.delta_table.schema())
         uris = _reads.file_uris(self.delta_table, predicate_of(chosen))
         return [_local_path(uri) for uri in uris]
 
@@ -541,7 +542,7 @@ class DeltaTable:
             commit_properties: provenance and limits of the commit.
             post_commithook_properties: what follows the commit.
         """
-        self.delta_table.update_incremental()
+        self.delta_table.adopt_newest()
         version = target if isinstance(target, int) else _reads.version_at(self.delta_table, _time(target))
         run = self._run(commit_properties, post_commithook_properties, None)
         return _changes.restore(self.delta_table, version, ignore_missing_files, run)

@@ -255,9 +255,10 @@ def _stage(
         transaction.read_predicate(predicate).read_files(plan.read_paths)
         # Copied rows have kept their row ids and row commit versions.
         transaction.add(*plan.rewritten, *plan.changes).preserve_rows(True)
-        transaction.set_metrics({"numCopiedRows": plan.kept_rows})
-        if plan.changes:
-            transaction.set_metrics({"numAddedChangeFiles": len(plan.changes)})
+        transaction.set_metrics(
+            {"numCopiedRows": plan.kept_rows, "numAddedChangeFiles": len(plan.changes)}
+            | ({} if plan.deleted_rows is None else {"numDeletedRows": plan.deleted_rows})
+        )
         removed = plan.removed
     elif mode is CommitMode.OVERWRITE and snapshot is not None:
         transaction.read_predicate(None)

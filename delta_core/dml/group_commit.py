@@ -36,6 +36,7 @@ from delta_core.dml.write import HANDLE_MAX_AGE_MS, TableHandle, open_handle
 from delta_core.errors import ConfigurationError, DeltaError, StorageError
 from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
+from delta_core.snapshot.same_table import require_same_table
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
@@ -306,7 +307,7 @@ class GroupCommit:
 
     def _refresh(self) -> None:
         # Set the time only after success: a failed refresh does not show that the old snapshot is current.
-        self._snapshot = self._snapshot.refresh()
+        self._snapshot = require_same_table(self._snapshot, self._snapshot.refresh())
         self._verified_at_ms = self._snapshot.verified_at_ms
 
     def _checked(

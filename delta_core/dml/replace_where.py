@@ -35,6 +35,8 @@ class ReplacementPlan:
         changes: change data files; empty when the other actions describe the changes.
         read_paths: the paths of all files whose rows the outcome depends on.
         kept_rows: the number of copied rows.
+        deleted_rows: the number of removed rows; None where a file with only matching rows was not read and
+            has no statistics.
     """
 
     removed: pa.Table
@@ -42,6 +44,7 @@ class ReplacementPlan:
     changes: tuple[AddCdcFile, ...] = ()
     read_paths: tuple[str, ...]
     kept_rows: int
+    deleted_rows: int | None
 
 
 def plan_replacement(
@@ -93,6 +96,7 @@ def plan_replacement(
         changes=(*deletes, *inserts),
         read_paths=found.read_paths,
         kept_rows=sum(match.num_left for match in found.matches),
+        deleted_rows=_deleted_rows(found),
     )
 
 
@@ -126,3 +130,8 @@ def _rewritten(
                 files.write(kept)
                 changes.write(deleted.columns, Change.DELETE)
         return tuple(files.finish()), changes.finish()
+
+
+def _deleted_rows(found: FoundRows) -> int | None:
+    counts = [match.num_matching for match in found.matches]
+    return None if None in counts else sum(count or 0 for count in counts)

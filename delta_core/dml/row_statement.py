@@ -25,6 +25,7 @@ from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.moved_rows import MovedRowsError
 from delta_core.dml.old_encoding import parquet_like
 from delta_core.dml.post_commit import commit_or_raise
+from delta_core.dml.sorted_rows import rows_of_any_order
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidTableError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.render import to_spark_sql
@@ -327,6 +328,7 @@ class RowStatement:
         return DeletionVectorMerger(
             self.snapshot.store,
             matches=matches,
+            moved=rows_of_any_order(self.snapshot, access=self.run.access),
             may_insert=may_insert,
             settles=settles,
             properties=self.snapshot.properties,

@@ -33,6 +33,7 @@ from delta_core.run import Run
 from delta_core.schema.arrow import from_arrow
 from delta_core.schema.schema_arguments import SchemaLike, coerce_schema
 from delta_core.schema.types import StructType
+from delta_core.snapshot.same_table import require_same_table
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.open import open_store
@@ -75,8 +76,8 @@ class TableHandle(Protocol):
         """When the snapshot was last known to be the newest, in milliseconds since the epoch."""
         ...
 
-    def update_incremental(self) -> None:
-        """Load the newest version."""
+    def adopt_newest(self) -> None:
+        """Load the newest version. Raises StaleCommitError when another table is at the location."""
         ...
 
     def adopt(self, snapshot: Snapshot) -> None:
@@ -251,7 +252,7 @@ class _Write:
                 if snapshot is None or not self.may_be_behind:
                     raise
                 # Data that does not fit the opened version may fit the newest version.
-                newer = snapshot.refresh()
+                newer = require_same_table(snapshot, snapshot.refresh())
                 if newer.version == snapshot.version:
                     raise
                 snapshot, verified_at_ms = newer, newer.verified_at_ms
@@ -286,7 +287,7 @@ class _Write:
             except MetadataChangedError as error:
                 if snapshot is None or not isinstance(self.rows, pa.Table):
                     raise
-                newer = snapshot.refresh()
+                newer = require_same_table(snapshot, snapshot.refresh())
                 if not differ_only_in_high_water_marks(snapshot.schema, newer.schema):
                     raise
                 if attempts.is_last:
@@ -324,7 +325,7 @@ def _open(
     # Other modes must replace the rows of the newest version.
     # After a clock was set back, the age of the version is not known.
     if mode != "append" or not 0 <= verified_at_ms - handle.verified_at_ms <= HANDLE_MAX_AGE_MS:
-        handle.update_incremental()
+        handle.adopt_newest()
     return handle, handle.store, handle.snapshot, handle.verified_at_ms
 
 

@@ -38,7 +38,7 @@ PRIORS: Final[Mapping[str, VerbCost]] = {
     "optimize": VerbCost(constant=0.008, per_byte=1.5e-8, per_file=0.0002),
     "cluster": VerbCost(constant=0.02, per_byte=4e-8, per_file=0.0004),
     "checkpoint": VerbCost(constant=0.012, per_byte=1e-12, per_file=0.00001),
-    "vacuum": VerbCost(constant=0.006, per_byte=1e-12, per_file=0.00005),
+    "vacuum": VerbCost(constant=0.018, per_byte=1e-12, per_file=0.00005),
 }
 """The costs without a run. `cluster` is for Z-order, too."""
 

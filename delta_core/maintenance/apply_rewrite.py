@@ -64,6 +64,7 @@ def apply_rewrite(
     *,
     memory_limit_bytes: int | None = None,
     compression: Compression | None = None,
+    auto: bool = False,
     run: Run = DEFAULT_RUN,
 ) -> RewriteResult:
     """Rewrite the plan's files and commit, if every file is still live in the newest version.
@@ -81,6 +82,7 @@ def apply_rewrite(
             `TMPDIR`, or on Spark below the table. Half of the available memory, or 512 MiB on Spark, when
             None. The compressed columns of one row group of the old files need memory in addition.
         compression: the Parquet codec of the new files; the table's codec when None.
+        auto: whether the commit records an automatic compaction (`auto` in `operationParameters`).
         run: the surroundings. Its executor runs the tasks, one for each bin or part of a group. Its progress
             receives `data.writing` for the new files, and the commit's events.
 
@@ -100,7 +102,7 @@ def apply_rewrite(
     latest.require_readable(operation=_DOING[type(plan)], through_scan=True)
     latest.require_writable(writer_kind=WriterKind.REWRITE, operation=_DOING[type(plan)])
     if isinstance(plan, CompactionPlan | PurgePlan):
-        return _rewrite_bins(latest, plan, compression, run)
+        return _rewrite_bins(latest, plan, compression, run, auto=auto)
     order = order_of(latest, plan)
     if plan.is_empty:
         return RewriteResult(committed=None, metrics=ordering_metrics(plan, [], order))
@@ -125,7 +127,12 @@ def _positive(memory_limit_bytes: int | None) -> int | None:
 
 
 def _rewrite_bins(
-    latest: Snapshot, plan: CompactionPlan | PurgePlan, compression: Compression | None, run: Run
+    latest: Snapshot,
+    plan: CompactionPlan | PurgePlan,
+    compression: Compression | None,
+    run: Run,
+    *,
+    auto: bool,
 ) -> RewriteResult:
     if plan.is_empty:
         return RewriteResult(committed=None, metrics=_bin_metrics(plan, []))
@@ -133,7 +140,7 @@ def _rewrite_bins(
         latest,
         plan.bins,
         planned_version=plan.version,
-        operation=_operation(plan),
+        operation=_operation(plan, auto=auto),
         compression=compression,
         run=run,
     )
@@ -149,11 +156,11 @@ def _rewrite_bins(
     )
 
 
-def _operation(plan: CompactionPlan | PurgePlan) -> Operation:
+def _operation(plan: CompactionPlan | PurgePlan, *, auto: bool) -> Operation:
     predicate = [plan.predicate] if plan.predicate else []
     if isinstance(plan, PurgePlan):
         return Operation(name="REORG", parameters={"predicate": predicate, "applyPurge": True})
-    parameters = {"predicate": predicate, "zOrderBy": [], "clusterBy": [], "auto": False}
+    parameters = {"predicate": predicate, "zOrderBy": [], "clusterBy": [], "auto": auto}
     return Operation(name="OPTIMIZE", parameters=parameters)
 
 

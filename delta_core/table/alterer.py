@@ -370,7 +370,7 @@ class TableAlterer:
         self, commit_properties: CommitProperties, change: Callable[[Snapshot, Run], Committed]
     ) -> Committed:
         run = self._table.new_run(commit_properties)
-        self._table.update_incremental()
+        self._table.adopt_newest()
         committed = change(self._table.snapshot, run)
         self._table.advance_to(committed)
         return committed

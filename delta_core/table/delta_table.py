@@ -22,6 +22,7 @@ from delta_core.schema.table_schema import TableSchema
 from delta_core.snapshot.commit_time import first_version_since
 from delta_core.snapshot.detail import table_detail
 from delta_core.snapshot.history import HistoryEntry, history
+from delta_core.snapshot.same_table import require_same_table
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import open_allowed_roots
 from delta_core.storage.log_store import LogStore
@@ -229,10 +230,14 @@ class DeltaTable(TableFollowing, TableConversions):
 
     def update_incremental(self) -> None:
         """Show the latest version. Reads only the new commits."""
-        if self._pinned:
-            self.load_as_version()
-        else:
-            self.adopt(self._snapshot.refresh())
+        self.adopt(self._newest())
+
+    def adopt_newest(self) -> None:
+        """Show the latest version, for a change. Raises StaleCommitError when the table was replaced."""
+        self.adopt(require_same_table(self._snapshot, self._newest()))
+
+    def _newest(self) -> Snapshot:
+        return Snapshot.load(self._store, clock=self._clock) if self._pinned else self._snapshot.refresh()
 
     def verify_serializable(self, predicate: Predicate | None = None) -> int:
         """Check that the rows that match a predicate, or all rows, are the same in the newest version.
@@ -447,7 +452,7 @@ class DeltaTable(TableFollowing, TableConversions):
             CommitStateUnknownError: the outcome of the commit is not known; its files were kept.
         """
         run = self.new_run(commit_properties)
-        self.update_incremental()
+        self.adopt_newest()
         result = dml.delete_rows(self._snapshot, predicate, run=run)
         self.advance_to(result.committed)
         return result
@@ -489,7 +494,7 @@ class DeltaTable(TableFollowing, TableConversions):
             CommitStateUnknownError: the outcome of the commit is not known; its files were kept.
         """
         run = self.new_run(commit_properties)
-        self.update_incremental()
+        self.adopt_newest()
         result = dml.update_rows(self._snapshot, updates, predicate, new_values=new_values, run=run)
         self.advance_to(result.committed)
         return result
@@ -522,7 +527,7 @@ class DeltaTable(TableFollowing, TableConversions):
         run = self.new_run(commit_properties)
 
         def execute(request: MergeRequest) -> MergeResult:
-            self.update_incremental()
+            self.adopt_newest()
             result = merge.merge_rows(self._snapshot, source, request, run=run)
             self.advance_to(result.committed)
             return result
@@ -577,7 +582,7 @@ class DeltaTable(TableFollowing, TableConversions):
         """
         run = self.new_run(commit_properties)
         version, time_ms = version_or_time(target, timestamp_ms)
-        self.update_incremental()
+        self.adopt_newest()
         plan = maintenance.plan_restore(self._snapshot, version=version, timestamp_ms=time_ms, run=run)
         if not dry_run:
             self.advance_to(
@@ -621,7 +626,7 @@ class DeltaTable(TableFollowing, TableConversions):
             RetentionTooShortError: the retention could delete files that readers or writers need.
         """
         run = self.new_run(commit_properties, executor)
-        self.update_incremental()
+        self.adopt_newest()
         plan = maintenance.plan_vacuum(
             self._snapshot,
             retention_hours=retention_hours,
@@ -664,7 +669,7 @@ class DeltaTable(TableFollowing, TableConversions):
             UnsupportedTableFeatureError: the table needs an unsupported feature.
         """
         run = self.new_run(commit_properties)
-        self.update_incremental()
+        self.adopt_newest()
         plan = maintenance.plan_fsck(self._snapshot, run=run)
         if dry_run:
             return maintenance.planned_only(plan)

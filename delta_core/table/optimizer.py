@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from delta_core.boundary import public_class, refuse_pickle
@@ -18,6 +19,7 @@ from delta_core.maintenance.backfill.apply import (
 from delta_core.maintenance.clustering import ClusteringPlan, ZOrderPlan, plan_clustering, plan_z_order
 from delta_core.maintenance.compaction.plan import CompactionPlan, plan_compaction
 from delta_core.maintenance.purge.plan import PurgePlan, plan_purge
+from delta_core.maintenance.rewriting.planned_files import StalePlanError
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction.commit_properties import DEFAULT_COMMIT_PROPERTIES, CommitProperties
@@ -81,10 +83,12 @@ class TableOptimizer:
             ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten.
         """
         run = self._table.new_run(commit_properties, executor)
-        plan = self.plan(
-            predicate, target_size_bytes=target_size_bytes, min_file_size_bytes=min_file_size_bytes
+        return self._rewrite(
+            lambda: self.plan(
+                predicate, target_size_bytes=target_size_bytes, min_file_size_bytes=min_file_size_bytes
+            ),
+            run,
         )
-        return self._rewrite(plan, run)
 
     def plan_purge(
         self, predicate: Expression | str | None = None, *, target_size_bytes: int | None = None
@@ -119,8 +123,7 @@ class TableOptimizer:
                 rows of it.
         """
         run = self._table.new_run(commit_properties, executor)
-        plan = self.plan_purge(predicate, target_size_bytes=target_size_bytes)
-        return self._rewrite(plan, run)
+        return self._rewrite(lambda: self.plan_purge(predicate, target_size_bytes=target_size_bytes), run)
 
     def enable_row_tracking(
         self,
@@ -209,14 +212,17 @@ class TableOptimizer:
             ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten.
         """
         run = self._table.new_run(commit_properties, executor)
-        plan = self.plan_z_order(
-            columns,
-            predicate,
-            target_size_bytes=target_size_bytes,
-            min_new_fraction=min_new_fraction,
-            full=full,
+        return self._rewrite(
+            lambda: self.plan_z_order(
+                columns,
+                predicate,
+                target_size_bytes=target_size_bytes,
+                min_new_fraction=min_new_fraction,
+                full=full,
+            ),
+            run,
+            memory_limit_bytes,
         )
-        return self._rewrite(plan, run, memory_limit_bytes)
 
     def plan_cluster(
         self,
@@ -266,18 +272,32 @@ class TableOptimizer:
             ConcurrentDeleteDeleteError: another writer removed a file that was being rewritten.
         """
         run = self._table.new_run(commit_properties, executor)
-        plan = self.plan_cluster(
-            target_size_bytes=target_size_bytes, min_new_fraction=min_new_fraction, full=full
+        return self._rewrite(
+            lambda: self.plan_cluster(
+                target_size_bytes=target_size_bytes, min_new_fraction=min_new_fraction, full=full
+            ),
+            run,
+            memory_limit_bytes,
         )
-        return self._rewrite(plan, run, memory_limit_bytes)
 
     def _newest(self) -> Snapshot:
-        self._table.update_incremental()
+        self._table.adopt_newest()
         return self._table.snapshot
 
     def _rewrite(
-        self, plan: RewritePlan, run: Run, memory_limit_bytes: int | None = None
+        self, plan: Callable[[], RewritePlan], run: Run, memory_limit_bytes: int | None = None
     ) -> Mapping[str, Any]:
-        result = apply_rewrite(self._table.snapshot, plan, memory_limit_bytes=memory_limit_bytes, run=run)
-        self._table.advance_to(result.committed)
-        return result.metrics
+        for attempt in count(1):
+            planned = plan()
+            try:
+                result = apply_rewrite(
+                    self._table.snapshot, planned, memory_limit_bytes=memory_limit_bytes, run=run
+                )
+            except StalePlanError:
+                # A commit between plan and start emptied a file. Nothing was written yet.
+                if attempt >= run.commit.max_attempts:
+                    raise
+                continue
+            self._table.advance_to(result.committed)
+            return result.metrics
+        raise AssertionError("unreachable: the attempts do not end")

@@ -13,9 +13,7 @@ another rewrite, and remains a conflict. So does a winner that restored rows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -23,21 +21,15 @@ from delta_core.actions import (
     Action,
     AddCdcFile,
     AddFile,
-    DeletionVectorDescriptor,
     Metadata,
     RemoveFile,
 )
 from delta_core.actions import Protocol as Protocol_
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.deletion_vectors.file_update import (
-    count_records,
-    physical_records,
-    records_in_statistics,
     removed,
-    rows_in_footer,
     update_deletion_vector,
 )
-from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.errors import DeltaError
@@ -50,86 +42,15 @@ from delta_core.transaction.conflict_checker import RuleViolation
 from delta_core.transaction.conflict_resolver import Resolution
 from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.read_set import CommitFootprint
+from delta_core.transaction.row_map import OldFile, OldRows, RowMap
+from delta_core.transaction.row_resolver import RowResolver, deletion_vector_id, without_files
 from delta_core.transaction.winning_commit import WinningCommit
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OldFile:
-    """A file that a rewrite has replaced, and the rows that it read.
-
-    Attributes:
-        remove: the rewrite's own action for the file.
-        left_out: the positions of the rows that were deleted when the rewrite read the file.
-        num_records: the number of rows of the file, including deleted rows.
-    """
-
-    remove: RemoveFile
-    left_out: Positions
-    num_records: int
-
-
-class RowMap(Protocol):
-    """Where a rewrite has put the rows of its old files."""
-
-    def new_positions(
-        self, file: OldFile, positions: Positions, new_files: Sequence[AddFile]
-    ) -> Mapping[str, Positions] | None:
-        """The positions in new files, by the path of the new file as in the log, of rows of an old file.
-
-        Args:
-            file: the old file.
-            positions: the positions of rows in it that the rewrite has copied.
-            new_files: the rewrite's actions for its new files.
-
-        Returns:
-            None when the rows are not all found, so that the conflict stands.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MovedRows:
-    """Where the live rows of one old file are: in one new file, one after the other.
-
-    Attributes:
-        path: the old file, as in the log.
-        target: the new file, as in the log.
-        first_row: the position of the first row in the new file.
-        count: the number of rows.
-    """
-
-    path: str
-    target: str
-    first_row: int
-    count: int
-
-
-class RowsInOrder:
-    """The row map of a rewrite that keeps the order of the rows of each file, such as a compaction."""
-
-    def __init__(self, moved: Iterable[MovedRows]) -> None:
-        """Take the place of each old file's rows."""
-        self._moved = {canonical_log_path(rows.path): rows for rows in moved}
-
-    def new_positions(
-        self, file: OldFile, positions: Positions, new_files: Sequence[AddFile]
-    ) -> Mapping[str, Positions] | None:
-        """See `RowMap`. Makes no request."""
-        moved = self._moved.get(canonical_log_path(file.remove.path))
-        if moved is None or moved.count != file.num_records - len(file.left_out):
-            return None
-        ordinals: Positions = positions - np.searchsorted(file.left_out, positions)
-        return {moved.target: moved.first_row + ordinals}
-
-
-class DeletionCarrier:
-    """Settles conflicts of a rewrite with winners that delete rows of its old files.
-
-    One resolver serves one transaction. The rewrite calls `discard` with the result when the transaction has
-    ended.
-    """
+class DeletionCarrier(RowResolver):
+    """Settles conflicts of a rewrite with winners that delete rows of its old files."""
 
     def __init__(
         self,
@@ -145,20 +66,13 @@ class DeletionCarrier:
         Args:
             store: the table's store.
             rows: where the rows of the old files are.
-            properties: the table's properties. They determine where deletion vector files are written.
-            access: where files outside the table may be read.
-            clock: gives the deletion timestamps of removed files.
+            properties, access, clock: see `RowResolver`.
         """
-        self._store = store
+        super().__init__(store, properties=properties, access=access, clock=clock)
         self._rows = rows
-        self._properties = properties
-        self._access = access
-        self._clock = clock
-        self._written: list[DeletionVectorDescriptor] = []
         self._old_files: dict[str, OldFile] = {}
         self._carried: dict[str, Positions] = {}
         self._new_files: dict[str, AddFile] = {}
-        self._last: Sequence[Action] | None = None
 
     def resolve(
         self,
@@ -187,20 +101,9 @@ class DeletionCarrier:
         return resolution
 
     def discard(self, result: CommitResult, owned: OwnedFiles) -> None:
-        """Delete the files that no commit needs, once the transaction has ended.
-
-        After a commit these are new files that lost all their rows, and deletion vectors that a later attempt
-        replaced. After a failure that certainly committed nothing, these are all files.
-
-        Args:
-            result: the result of the transaction.
-            owned: the files that the rewrite has written.
-        """
-        all_files = owned.with_deletion_vectors(self._written)
-        if not isinstance(result, Committed):
-            all_files.discard(result)
-        elif self._last is not None and not result.already_applied:
-            all_files.discard_deletion_vectors_not_in(self._last)
+        """See `RowResolver`. A new file that lost all its rows is deleted after a commit, too."""
+        super().discard(result, owned)
+        if isinstance(result, Committed) and self._last is not None and not result.already_applied:
             live = {action.path for action in self._last if isinstance(action, AddFile)}
             unused = [add for path, add in self._new_files.items() if path not in live]
             OwnedFiles(store=self._store).with_data(unused).delete()
@@ -214,26 +117,28 @@ class DeletionCarrier:
             if isinstance(action, AddFile):
                 self._new_files.setdefault(action.path, action)
         removes: dict[str, RemoveFile | None] = {}
-        carried: dict[str, list[Positions]] = {}
+        deleted: list[OldRows] = []
         for remove in winner.removes:
             key = canonical_log_path(remove.path)
             if key not in own:
                 continue
             live = kept.get(key)
-            if _deletion_vector_id(own[key]) != _deletion_vector_id(remove):
+            if deletion_vector_id(own[key]) != deletion_vector_id(remove):
                 return None
             if live is None and not remove.data_change:
                 return None  # Another rewrite has moved the rows.
-            found = self._deleted_rows(own[key], live)
-            if found is None:
+            rows = self._deleted_rows(own[key], live)
+            if rows is None:
                 return None
-            for path, positions in found.items():
-                carried.setdefault(path, []).append(positions)
+            deleted.append(rows)
             removes[key] = (
                 None
                 if live is None
                 else removed(live, deletion_timestamp_ms=self._clock.now_ms(), data_change=False)
             )
+        carried = self._rows.new_positions(deleted, list(self._new_files.values()))
+        if carried is None:
+            return None
         adds = self._with_deletions(actions, carried)
         rebased: list[Action] = []
         for action in actions:
@@ -244,19 +149,14 @@ class DeletionCarrier:
                 new = adds.get(action.path, action)
             if new is not None:
                 rebased.append(new)
-        if not any(isinstance(action, AddFile) for action in rebased):
-            return None  # The winner deleted every row, so there is nothing to rewrite any more.
-        return Resolution(actions=rebased, rest=_without(winner, frozenset(removes)))
+        return Resolution(actions=rebased, rest=without_files(winner, frozenset(removes)))
 
-    def _deleted_rows(self, own: RemoveFile, after: AddFile | None) -> Mapping[str, Positions] | None:
-        """The rows of an old file that the winner deleted, as positions in new files.
-
-        None when they are not all found, or when the winner restored a row.
-        """
+    def _deleted_rows(self, own: RemoveFile, after: AddFile | None) -> OldRows | None:
+        """The rows of an old file that the winner deleted. None when the winner restored a row."""
         key = canonical_log_path(own.path)
         file = self._old_files.get(key)
         if file is None:
-            count = self._num_records(own)
+            count = self._records_of(own)
             file = OldFile(
                 remove=own, left_out=self._positions(own.deletion_vector, count), num_records=count
             )
@@ -269,16 +169,10 @@ class DeletionCarrier:
         new = np.setdiff1d(now, old, assume_unique=True)
         if len(new) != len(now) - len(old):
             return None
-        return self._rows.new_positions(file, new, list(self._new_files.values()))
-
-    def _num_records(self, file: RemoveFile) -> int:
-        count = records_in_statistics(file.stats)
-        if count is None:
-            count = rows_in_footer(self._access.locate(file.path, store=self._store), access=self._access)
-        return count
+        return OldRows(file=file, positions=new)
 
     def _with_deletions(
-        self, actions: Sequence[Action], carried: Mapping[str, Sequence[Positions]]
+        self, actions: Sequence[Action], carried: Mapping[str, Positions]
     ) -> dict[str, AddFile | None]:
         """The new files with deletion vectors; None for a file that has no row left."""
         files: dict[str, AddFile | None] = {}
@@ -288,8 +182,8 @@ class DeletionCarrier:
                 continue
             count = self._records(self._new_files[action.path])
             known = self._carried.get(action.path)
-            parts = [*carried[action.path], *(() if known is None else (known,))]
-            positions: Positions = np.unique(np.concatenate(parts))
+            new = carried[action.path]
+            positions: Positions = np.unique(new if known is None else np.concatenate([new, known]))
             self._carried[action.path] = positions
             if len(positions) == count:
                 files[action.path] = None
@@ -309,27 +203,3 @@ class DeletionCarrier:
             )
             files[path] = update.add
         return files
-
-    def _records(self, file: AddFile) -> int:
-        count = physical_records(file)
-        return count_records(self._store, file, access=self._access) if count is None else count
-
-    def _positions(self, dv: DeletionVectorDescriptor | None, records: int) -> Positions:
-        if dv is None:
-            return np.empty(0, np.int64)
-        return read_deletion_vector(self._store, dv, num_rows=records, access=self._access)
-
-
-def _without(winner: WinningCommit, settled: frozenset[str]) -> WinningCommit:
-    info = winner.commit_info
-    return replace(
-        winner,
-        # Without its removes the winner could be mistaken for a blind append.
-        commit_info=None if info is None else replace(info, is_blind_append=False),
-        adds=tuple(add for add in winner.adds if canonical_log_path(add.path) not in settled),
-        removes=tuple(remove for remove in winner.removes if canonical_log_path(remove.path) not in settled),
-    )
-
-
-def _deletion_vector_id(file: RemoveFile) -> str | None:
-    return None if file.deletion_vector is None else file.deletion_vector.unique_id

@@ -7,8 +7,9 @@ versions, so it is valid at every isolation level. The conflict rules still chec
 (PROTOCOL.md, "Deletion Vectors", "Action Reconciliation").
 
 A conflict is settled for a file that the winner kept under its path, when at least the rows deleted before
-are still deleted. A restore that restored some rows remains a conflict. So does a compaction that moved the
-rows: then the statement can look for its rows again (`dml.moved_rows`).
+are still deleted. A restore that restored some rows remains a conflict. If a rewrite such as a compaction
+moved the rows, a row map finds them in the new files, which get the deletion vectors instead. Where it does
+not find them, the statement can run again (`dml.moved_rows`).
 
 The rules judge the files that a winner added by their statistics. An UPDATE of a few rows adds a file whose
 bounds contain many values. So the rows are read: if none of them matches, there is no conflict.
@@ -17,7 +18,7 @@ bounds contain many values. So the rows are read: if none of them matches, there
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,7 +28,6 @@ from delta_core.actions import (
     Action,
     AddCdcFile,
     AddFile,
-    DeletionVectorDescriptor,
     Metadata,
     Protocol,
     RemoveFile,
@@ -35,13 +35,10 @@ from delta_core.actions import (
 from delta_core.clock import SYSTEM_CLOCK, Clock
 from delta_core.deletion_vectors.file_update import (
     DeletionVectorUnion,
-    count_records,
-    physical_records,
     removed,
     unite,
     update_deletion_vector,
 )
-from delta_core.deletion_vectors.reader import read_deletion_vector
 from delta_core.deletion_vectors.roaring import Positions
 from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.errors import DeltaError
@@ -49,11 +46,11 @@ from delta_core.storage.data_access import TABLE_ONLY, DataAccess
 from delta_core.storage.log_store import LogStore
 from delta_core.storage.uri import canonical_log_path
 from delta_core.table_features.table_properties import TableProperties
-from delta_core.transaction.commit_result import CommitResult, Committed
 from delta_core.transaction.conflict_checker import RuleViolation, find_conflict
 from delta_core.transaction.conflict_resolver import Resolution
-from delta_core.transaction.owned_files import OwnedFiles
 from delta_core.transaction.read_set import CommitFootprint
+from delta_core.transaction.row_map import OldFile, OldRows, RowMap
+from delta_core.transaction.row_resolver import RowResolver, deletion_vector_id, without_files
 from delta_core.transaction.winning_commit import WinningCommit
 
 _log = logging.getLogger(__name__)
@@ -63,8 +60,6 @@ MOST_READ_BYTES: Final = 256 << 20
 
 SETTLED_RULES: Final = frozenset({"concurrent_append", "delete_read", "delete_delete"})
 """The rules that fire on a file with a new deletion vector: it counts as removed, and as added with rows."""
-
-_NOTHING: Final[Positions] = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +100,11 @@ class _MergedFile:
         return self.union is not None and not self.union.is_unchanged and not self.union.deletes_all
 
 
-class DeletionVectorMerger:
+class DeletionVectorMerger(RowResolver):
     """Settles conflicts of a statement and its winners that delete rows of the same files.
 
     It is for statements that evaluate each row separately (DELETE, UPDATE). They delete rows only through
-    deletion vectors and copy no other rows to new files. One resolver serves one transaction. The statement
-    calls `discard` with the result when the transaction has ended.
+    deletion vectors and copy no other rows to new files.
 
     A transaction such as an UPDATE also writes data or change data of the rows that it deletes. Then a row
     that the winner deleted too is a conflict: it must not be restored or reported twice.
@@ -123,6 +117,7 @@ class DeletionVectorMerger:
         *,
         matches: Callable[[AddFile], bool] | None = None,
         observed: Mapping[str, Positions] | None = None,
+        moved: RowMap | None = None,
         may_insert: bool = False,
         settles: bool = True,
         properties: TableProperties | None = None,
@@ -137,30 +132,22 @@ class DeletionVectorMerger:
                 only statistics decide.
             observed: for each file that the statement read, by its canonical path, the rows that it does not
                 change and whose deletion would change its result. None when there are no such rows.
+            moved: finds rows that a rewrite has moved. None when a rewrite is a conflict.
             may_insert: whether the statement could have inserted a row if one that it deletes were missing.
             settles: False when the outcome also depends on rows that the statement does not delete. Then
                 every conflict stands, and the resolver only notices that rows were moved.
-            properties: the table's properties. They determine where deletion vector files are written.
-            access: where files outside the table may be read.
-            clock: gives the deletion timestamps of removed files.
+            properties, access, clock: see `RowResolver`.
         """
-        self._store = store
+        super().__init__(store, properties=properties, access=access, clock=clock)
         self._matches = matches
         self._observed = observed
+        self._moved = moved
         self._may_insert = may_insert
         self._settles = settles
-        self._properties = properties
-        self._access = access
-        self._clock = clock
-        self._written: list[DeletionVectorDescriptor] = []
-        self._last: Sequence[Action] | None = None
         self.rows_were_moved = False
         """Whether the transaction lost to a rewrite, which only moved the rows of its files."""
-
-    @property
-    def has_settled(self) -> bool:
-        """Whether a settled conflict has replaced the staged actions."""
-        return self._last is not None
+        self.has_followed = False
+        """Whether rows that a rewrite has moved were found in its new files."""
 
     def resolve(
         self,
@@ -178,36 +165,97 @@ class DeletionVectorMerger:
         """
         if violation.rule not in SETTLED_RULES:
             return None
-        self.rows_were_moved = violation.rule == "delete_delete" and _moves_rows(winner, transaction)
-        if self.rows_were_moved or not self._settles:
+        moves = violation.rule == "delete_delete" and _moves_rows(winner, transaction)
+        # Until the rows are found.
+        self.rows_were_moved = moves
+        if not self._settles:
             return None
         try:
-            resolution = self._settle(winner, actions, transaction)
+            if moves:
+                resolution = self._follow(winner, actions)
+            else:
+                resolution = self._settle(winner, actions, transaction)
         except DeltaError as error:
             _log.warning(
                 "deletion vectors could not be merged", extra={"winner": winner.version, "error": str(error)}
             )
             return None
         if resolution is not None:
+            self.has_followed = self.has_followed or moves
+            self.rows_were_moved = False
             self._last = resolution.actions
         return resolution
 
-    def discard(self, result: CommitResult, owned: OwnedFiles) -> None:
-        """Delete the files that no commit needs, once the transaction has ended.
+    def _follow(self, winner: WinningCommit, actions: Sequence[Action]) -> Resolution | None:
+        """The actions with deletion vectors of the new files of a rewrite instead of its old files."""
+        if self._moved is None or self._observed is not None:
+            return None
+        if any(isinstance(action, Metadata | Protocol) for action in actions):
+            return None
+        removes = {canonical_log_path(a.path): a for a in actions if isinstance(a, RemoveFile)}
+        adds = {canonical_log_path(a.path): a for a in actions if isinstance(a, AddFile)}
+        kept = {canonical_log_path(add.path) for add in winner.adds}
+        gone = {canonical_log_path(r.path): r for r in winner.removes}
+        new_files = [add for add in winner.adds if canonical_log_path(add.path) not in gone]
+        moved = [key for key in gone if key in removes and key not in kept]
+        if sum(add.size_bytes for add in new_files) > MOST_READ_BYTES:
+            return None
+        old: list[OldRows] = []
+        for key in moved:
+            own = removes[key]
+            if deletion_vector_id(own) != deletion_vector_id(gone[key]):
+                return None
+            records = self._records_of(own)
+            before = self._positions(own.deletion_vector, records)
+            new = self._new_positions(adds.get(key), before, records)
+            if new is None:
+                new = np.setdiff1d(np.arange(records, dtype=np.int64), before, assume_unique=True)
+            file = OldFile(remove=own, left_out=before, num_records=records)
+            old.append(OldRows(file=file, positions=new))
+        found = self._moved.new_positions(old, new_files)
+        if found is None:
+            return None
+        unions = []
+        for add in new_files:
+            if add.path not in found:
+                continue
+            records = self._records(add)
+            known = self._positions(add.deletion_vector, records)
+            if len(np.intersect1d(known, found[add.path])):
+                return None
+            unions.append((add, unite(known, found[add.path], num_records=records)))
+        followed = [a for a in actions if not self._is_of(a, frozenset(moved))]
+        return Resolution(
+            actions=[*followed, *self._deleting(unions, data_change=removes[moved[0]].data_change)],
+            rest=without_files(winner, {*moved, *(canonical_log_path(add.path) for add, _ in unions)}),
+        )
 
-        After a commit these are the deletion vectors that a later attempt replaced. After a failure that
-        certainly committed nothing, these are all files. Errors are handled as in `OwnedFiles.discard`.
+    @staticmethod
+    def _is_of(action: Action, keys: Collection[str]) -> bool:
+        return isinstance(action, AddFile | RemoveFile) and canonical_log_path(action.path) in keys
 
-        Args:
-            result: the result of the transaction.
-            owned: the files that the statement itself has written.
-        """
-        all_files = owned.with_deletion_vectors(self._written)
-        if isinstance(result, Committed):
-            if self._last is not None and not result.already_applied:
-                all_files.discard_deletion_vectors_not_in(self._last)
-            return
-        all_files.discard(result)
+    def _deleting(
+        self, files: Sequence[tuple[AddFile, DeletionVectorUnion]], *, data_change: bool
+    ) -> Iterator[Action]:
+        """The actions that delete rows of files."""
+        now_ms = self._clock.now_ms()
+        partly = [(add, union) for add, union in files if not union.deletes_all]
+        dvs = write_deletion_vectors(
+            self._store, (union.positions for _, union in partly), properties=self._properties
+        )
+        self._written += dvs.descriptors
+        for (add, union), dv in zip(partly, dvs.descriptors, strict=True):
+            update = update_deletion_vector(
+                add,
+                dv,
+                deletion_timestamp_ms=now_ms,
+                num_records=union.num_records,
+                data_change=data_change,
+            )
+            yield from (action for action in (update.remove, update.add) if action is not None)
+        for add, union in files:
+            if union.deletes_all:
+                yield removed(add, deletion_timestamp_ms=now_ms, data_change=data_change)
 
     def _settle(
         self, winner: WinningCommit, actions: Sequence[Action], transaction: CommitFootprint
@@ -241,7 +289,7 @@ class DeletionVectorMerger:
                 if kept.key in adds:
                     return None
                 continue  # The file was only read. Its remaining rows match or do not match as before.
-            if _deletion_vector_id(removed_here) != _deletion_vector_id(kept.before):
+            if deletion_vector_id(removed_here) != deletion_vector_id(kept.before):
                 return None
             own_add = adds.get(kept.key)
             new_positions = self._new_positions(own_add, before, records)
@@ -254,7 +302,7 @@ class DeletionVectorMerger:
             return None
         return Resolution(
             actions=self._rebased(actions, merged),
-            rest=_without(winner, settled),
+            rest=without_files(winner, settled),
             counts=_counts(merged.values()),
         )
 
@@ -317,15 +365,6 @@ class DeletionVectorMerger:
                 result.append(new)
         return result
 
-    def _records(self, file: AddFile) -> int:
-        count = physical_records(file)
-        return count_records(self._store, file, access=self._access) if count is None else count
-
-    def _positions(self, dv: DeletionVectorDescriptor | None, records: int) -> Positions:
-        if dv is None:
-            return _NOTHING
-        return read_deletion_vector(self._store, dv, num_rows=records, access=self._access)
-
     def _new_positions(self, own_add: AddFile | None, before: Positions, records: int) -> Positions | None:
         """The rows that the transaction deletes from a file; None when it deletes all remaining rows."""
         if own_add is None:
@@ -370,17 +409,6 @@ def _is_disputed(
     return violation is not None and violation.rule in SETTLED_RULES
 
 
-def _without(winner: WinningCommit, settled: Collection[str]) -> WinningCommit:
-    info = winner.commit_info
-    return replace(
-        winner,
-        # Without its removes the winner could be mistaken for a blind append.
-        commit_info=None if info is None else replace(info, is_blind_append=False),
-        adds=tuple(add for add in winner.adds if canonical_log_path(add.path) not in settled),
-        removes=tuple(remove for remove in winner.removes if canonical_log_path(remove.path) not in settled),
-    )
-
-
 def _merge(
     kept: _KeptFile,
     own_add: AddFile | None,
@@ -415,7 +443,3 @@ def _counts(merged: Iterable[_MergedFile]) -> dict[str, int]:
         has_both = file.gets_deletion_vector and file.kept.after.deletion_vector is not None
         counts["numDeletionVectorsUpdated"] += has_both - (had and file.had_deletion_vector)
     return counts
-
-
-def _deletion_vector_id(file: RemoveFile) -> str | None:
-    return None if file.deletion_vector is None else file.deletion_vector.unique_id

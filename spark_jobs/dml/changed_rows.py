@@ -6,85 +6,72 @@ target is not read again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from delta_core.merge.clauses import MergeAction
 from spark_jobs.dml.clauses import MergeClauses
 from spark_jobs.dml.matching import Matches
 from spark_jobs.dml.rewrite import (
     POSITION_BYTES,
+    MergeRows,
     broadcast_if_small,
     by_source_values,
     has_updates,
     inserted_rows,
     position_columns,
-    position_key,
+    rows_to_write,
     same_position,
-    source_bytes,
-    unchanged_column,
 )
 from spark_jobs.dml.row_values import RowValues
 from spark_jobs.dml.rows_after import rows_after
-from spark_jobs.dml.source import MergeSource, Names
-from spark_jobs.dml.target import TargetFiles
-from spark_jobs.dml.values import Assignments, Caster
+from spark_jobs.dml.source import Names, estimated_bytes
+from spark_jobs.dml.values import Assignments
 from spark_jobs.schema import to_spark_type
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
+
+ROWS_PER_FILE: Final = 16
+"""From so many source rows for each file of the target on, nearly every file is taken to have a match."""
+
+MOST_KEPT_BYTES: Final = 512 << 20
+"""The limit for matching rows that Spark keeps from the first phase, in memory or on disk."""
 
 
-def changed_rows(
-    spark: SparkSession,
-    source: MergeSource,
-    touched: TargetFiles,
-    matches: Matches,
-    *,
-    clauses: MergeClauses,
-    values: Assignments,
-    rest: RowValues,
-    target_alias: str,
-    names: Names,
-    caster: Caster,
-) -> DataFrame | None:
+def changed_rows(work: MergeRows) -> DataFrame | None:
     """All rows to write: updated rows, then inserted rows. None when there is no such row.
 
     The columns are those of `merged_rows`. Where the merge records changes, deleted rows are among them.
     """
-    parts = []
-    if len(touched) and (rest.records_changes or _has_updated(matches, clauses)):
-        if _come_from_source(clauses, values, rest):
-            parts.append(_from_source(source, matches, clauses, values, rest, names, caster))
-        else:
-            parts.append(
-                _from_target(
-                    spark,
-                    source,
-                    touched,
-                    matches,
-                    clauses=clauses,
-                    values=values,
-                    rest=rest,
-                    target_alias=target_alias,
-                    names=names,
-                    caster=caster,
-                )
-            )
-    if clauses.not_matched:
-        parts.append(
-            inserted_rows(
-                source,
-                matches,
-                clauses=clauses,
-                values=values,
-                rest=rest,
-                names=names,
-                caster=caster,
-            )
-        )
-    if not parts:
-        return None
-    return rest.completed(parts[0] if len(parts) == 1 else parts[0].union(parts[1]))
+    from pyspark.sql import functions as fn
+
+    clauses, rest = work.clauses, work.rest
+    if len(work.touched) and _is_whole_source(work):
+        rows = work.source.frame.withColumn(work.names.action, fn.lit(0))
+        return rest.completed(inserted_rows(work, rows))
+    updated = None
+    if len(work.touched) and (rest.records_changes or _has_updated(work.matches, clauses)):
+        updated = _from_source(work) if _come_from_source(clauses, work.values, rest) else _from_target(work)
+    return rows_to_write(work, updated)
+
+
+def _is_whole_source(work: MergeRows) -> bool:
+    """Whether the rows to write are exactly the rows of the source, each once and with the same values."""
+    clauses, values = work.clauses, work.values
+    if len(clauses.matched) != 1 or len(clauses.not_matched) != 1 or clauses.not_matched_by_source:
+        return False
+    if any(clause.condition is not None for clause in (*clauses.matched, *clauses.not_matched)):
+        return False
+    if work.matches.repeats_source or not _come_from_source(clauses, values, work.rest):
+        return False
+    updated, inserted = values.matched[0], values.not_matched[0]
+    # Columns cannot be compared.
+    assigned = [*updated.values(), *inserted.values()]
+    return (
+        clauses.matched[0].action is not MergeAction.DELETE
+        and all(isinstance(value, str) for value in assigned)
+        and dict(updated) == dict(inserted)
+    )
 
 
 def _has_updated(matches: Matches, clauses: MergeClauses) -> bool:
@@ -104,65 +91,64 @@ def _come_from_source(clauses: MergeClauses, values: Assignments, rest: RowValue
     )
 
 
-def _from_source(
-    source: MergeSource,
-    matches: Matches,
-    clauses: MergeClauses,
-    values: Assignments,
-    rest: RowValues,
-    names: Names,
-    caster: Caster,
-) -> DataFrame:
+def _from_source(work: MergeRows) -> DataFrame:
     from pyspark.sql import functions as fn
 
+    names, matches, clauses = work.names, work.matches, work.clauses
     action = fn.col(names.action)
     updates = [index for index, item in enumerate(clauses.matched) if item.action is not MergeAction.DELETE]
     pairs = matches.pairs.where(action.isin(updates)).select(names.row, names.action)
     pairs = broadcast_if_small(pairs, matches.number * POSITION_BYTES)
-    rows = source.frame.join(pairs, names.row, "inner").alias(source.alias)
+    rows = work.source.frame.join(pairs, names.row, "inner").alias(work.source.alias)
     kept: dict[str, Column] = {
-        field.name: fn.lit(None).cast(to_spark_type(field.data_type)) for field in rest.plan.schema
+        field.name: fn.lit(None).cast(to_spark_type(field.data_type)) for field in work.schema
     }
-    chosen = list(zip([clause.action for clause in clauses.matched], values.matched, strict=True))
-    return rows_after(rows, chosen, kept=kept, rest=rest, names=names, caster=caster)
+    chosen = list(zip([clause.action for clause in clauses.matched], work.values.matched, strict=True))
+    return rows_after(rows, chosen, kept=kept, rest=work.rest, names=names, caster=work.caster)
 
 
-def _from_target(
-    spark: SparkSession,
-    source: MergeSource,
-    touched: TargetFiles,
-    matches: Matches,
-    *,
-    clauses: MergeClauses,
-    values: Assignments,
-    rest: RowValues,
-    target_alias: str,
-    names: Names,
-    caster: Caster,
-) -> DataFrame:
+def keeps_columns(
+    clauses: MergeClauses, values: Assignments, rest: RowValues, *, source_rows: int, files: int
+) -> bool:
+    """Whether the first phase also reads the target's columns that the second phase needs.
+
+    It does where matches are probably in nearly all files, so that the second phase would read these files
+    again, and where the matching rows are not too large to keep.
+    """
+    if not has_updates(clauses) or clauses.not_matched_by_source or _come_from_source(clauses, values, rest):
+        return False
+    schema = rest.plan.schema
+    kept_bytes = estimated_bytes(schema, schema.names, source_rows)
+    return source_rows >= ROWS_PER_FILE * files and kept_bytes <= MOST_KEPT_BYTES
+
+
+def _from_pairs(work: MergeRows) -> DataFrame:
     from pyspark.sql import functions as fn
 
-    schema, tracking = rest.plan.schema, rest.tracking
-    if tracking is None:
-        rows = touched.scan(spark, names)
-    else:
-        rows = touched.scan_with_row_ids(spark, names, tracking)
-    rows = rows.withColumn(names.key, position_key(names)).alias(target_alias)
-    places = _places(matches, clauses, names, records_changes=rest.records_changes)
-    joined = rows.join(places, same_position(names), "inner")
+    names = work.names
+    kinds = [clause.action for clause in work.clauses.matched]
+    rows = work.matches.pairs.where(fn.col(names.action).isNotNull())
+    if not work.rest.records_changes:
+        updates = [index for index, kind in enumerate(kinds) if kind is not MergeAction.DELETE]
+        rows = rows.where(fn.col(names.action).isin(updates))
+    rows = rows.withColumnRenamed(names.row, f"{names.row}_s").alias(work.target_alias)
+    return work.after(work.with_source(rows), [])
+
+
+def _from_target(work: MergeRows) -> DataFrame:
+    if work.matches.has_columns:
+        return _from_pairs(work)
+    names, clauses = work.names, work.clauses
+    places = _places(work.matches, clauses, names, records_changes=work.rest.records_changes)
     joined, found = by_source_values(
-        joined, len(clauses.matched), values, schema=schema, names=names, caster=caster
+        work.target_rows().join(places, same_position(names), "inner"),
+        len(clauses.matched),
+        work.values,
+        schema=work.schema,
+        names=names,
+        caster=work.caster,
     )
-    if has_updates(clauses):
-        source_rows = broadcast_if_small(source.frame, source_bytes(source, source.rows))
-        same_row = fn.col(f"{names.row}_s") == fn.col(names.row)
-        joined = joined.join(source_rows.alias(source.alias), same_row, "left")
-    all_clauses = [
-        *zip([clause.action for clause in clauses.matched], values.matched, strict=True),
-        *zip([clause.action for clause in clauses.not_matched_by_source], found, strict=True),
-    ]
-    kept = {field.name: unchanged_column(touched, field.name, schema, target_alias) for field in schema}
-    return rows_after(joined, all_clauses, kept=kept, rest=rest, names=names, caster=caster)
+    return work.after(work.with_source(joined), found)
 
 
 def _places(matches: Matches, clauses: MergeClauses, names: Names, *, records_changes: bool) -> DataFrame:

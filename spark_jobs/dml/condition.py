@@ -6,7 +6,6 @@ far as it has the same meaning there.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from delta_core.expressions.columns import (
     walk,
 )
 from delta_core.expressions.parse import parse
+from delta_core.expressions.subqueries import has_subquery
 from delta_core.expressions.typing import resolve_predicate
 from delta_core.schema.types import StructType
 from spark_jobs.dml.clauses import sql_text
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from spark_jobs.dml.clauses import Sql
 
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?$)|\"(?:[^\"\\]|\\.)*(?:\"|\\?$)|`(?:[^`]|``)*(?:`|$)")
-_SUBQUERY = re.compile(r"\(\s*(?:SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE)
 _OTHER_SIDE = "__deltaward_other_side"
 
 
@@ -158,7 +156,7 @@ def refuse_subqueries(value: Sql, what: str, operation: str) -> None:
             f"The {what} of the {operation} cannot be a {type(value).__name__}.",
             fix="Pass Spark SQL as a string, or a Column.",
         )
-    if isinstance(value, str) and _SUBQUERY.search(_QUOTED.sub(" x ", value)):
+    if isinstance(value, str) and has_subquery(value):
         raise ConfigurationError(
             f"The {what} of the {operation} has a subquery.",
             cause=f"{operation} evaluates expressions over the rows of its table only.",

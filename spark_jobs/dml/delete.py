@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from delta_core.boundary import public
 from delta_core.dml.find_rows import FoundRows
-from delta_core.dml.moved_rows import follow_moved_rows
 from delta_core.dml.row_statement import ChangedFiles
 from delta_core.jobs import JobResult
 from delta_core.jobs.params.delete import KIND
@@ -25,7 +24,14 @@ from delta_core.snapshot.snapshot import Snapshot
 from delta_core.transaction import CommitProperties, num_records
 from spark_jobs.dml.row_values import RowValues
 from spark_jobs.dml.rows_after import rows_after
-from spark_jobs.dml.statement import SparkStatement, StatementRequest, begin, newest, request_of
+from spark_jobs.dml.statement import (
+    SparkStatement,
+    StatementKind,
+    StatementRequest,
+    newest,
+    request_of,
+    run_statement,
+)
 from spark_jobs.dml.values import Caster
 from spark_jobs.expressions.checks import partition_name_checks
 from spark_jobs.expressions.columns import quoted
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_jobs.dml.clauses import Sql
+
+_DELETE: Final = StatementKind(job=KIND, operation="DELETE", verb="delete", counted="deleted")
 
 _NO_VALUES: Final = Assignments(matched=(), not_matched=(), not_matched_by_source=())
 
@@ -108,39 +116,15 @@ def delete_from(
     files are deleted.
     """
 
-    def attempt(version: Snapshot, attempt_run: Run) -> JobResult:
-        return _delete_once(spark, version, request, before_commit=before_commit, run=attempt_run)
+    def delete_rows(work: SparkStatement) -> JobResult:
+        def change(found: FoundRows) -> ChangedFiles:
+            if work.statement.uses_deletion_vectors:
+                return work.statement.with_deletion_vectors(found)
+            return _rewritten(work, found)
 
-    return follow_moved_rows(snapshot, run, attempt)
+        return work.commit(change, find=work.find, before_commit=before_commit)
 
-
-def _delete_once(
-    spark: SparkSession,
-    snapshot: Snapshot,
-    request: StatementRequest,
-    *,
-    before_commit: Callable[[], None] | None,
-    run: Run,
-) -> JobResult:
-    work = begin(
-        spark,
-        snapshot,
-        request,
-        kind=KIND,
-        operation="DELETE",
-        verb="delete",
-        counted="deleted",
-        run=run,
-    )
-    if isinstance(work, JobResult):
-        return work
-
-    def change(found: FoundRows) -> ChangedFiles:
-        if work.statement.uses_deletion_vectors:
-            return work.statement.with_deletion_vectors(found)
-        return _rewritten(work, found)
-
-    return work.commit(change, find=work.find, before_commit=before_commit)
+    return run_statement(spark, snapshot, request, kind=_DELETE, change_rows=delete_rows, run=run)
 
 
 def _rewritten(work: SparkStatement, found: FoundRows) -> ChangedFiles:

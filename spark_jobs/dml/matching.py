@@ -1,7 +1,8 @@
 """The first phase of a MERGE: the matching rows, the clause for each, and the files that contain them.
 
 This phase evaluates the merge condition and the conditions of the matched clauses, once, and reads only the
-columns that these name. The second phase finds the rows again by file and position.
+columns that these name. The second phase finds the rows again by file and position. With deletion vectors the
+matches come to the driver, as long as they are few enough: one job then finds, counts and checks them.
 """
 
 from __future__ import annotations
@@ -10,11 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.dml.find_rows import FoundRows
 from delta_core.errors import MergeDuplicateMatchError
 from delta_core.expressions.ast import TRUE, Expression
 from delta_core.expressions.columns import referenced_names
 from delta_core.jobs.params.merge_clauses import MergeAction
+from delta_core.table_features.row_tracking import RowTracking
 from spark_jobs.dml.clauses import MergeClause, MergeClauses, conditions, sql_text, words
+from spark_jobs.dml.positions import collected, rows_at, rows_in
 from spark_jobs.dml.source import MergeSource, Names, as_column, estimated_bytes
 from spark_jobs.dml.target import TargetFiles
 from spark_jobs.expressions.columns import quoted
@@ -43,12 +52,18 @@ class Matches:
         acted: the number of matches to which a clause applies.
         unmatched: (file, position, action) of the target rows to which a `not matched by source` clause
             applies, persisted like `pairs`; None without such clauses, and when they are not kept.
+        collected: the pairs in the driver; None when they are too many, or were not asked for.
+        has_columns: whether the pairs also have the columns of the target rows.
+        repeats_source: whether a source row may have several matches.
     """
 
     pairs: DataFrame
     number: int = 0
     acted: int = 0
     unmatched: DataFrame | None = None
+    collected: pa.Table | None = None
+    has_columns: bool = False
+    repeats_source: bool = True
     touched: set[str] = field(default_factory=set)
     counts: dict[str, dict[int, int]] = field(
         default_factory=lambda: {"matched": {}, "not_matched_by_source": {}}
@@ -65,7 +80,18 @@ class Matches:
         if self.unmatched is not None:
             self.unmatched.unpersist()
 
-    def changed_places(self, names: Names) -> DataFrame:
+    def changed_rows(self, target: TargetFiles, names: Names) -> FoundRows:
+        """The target rows that change. Runs no job when all of them are in the driver.
+
+        Raises:
+            JobFailedError, InvalidTableError, pyspark.errors.PySparkException: see `rows_at`.
+        """
+        if self.collected is not None and self.unmatched is None:
+            changed = self.collected.filter(pc.is_valid(self.collected[names.action]))
+            return rows_in(changed, target, names)
+        return rows_at(self._changed_places(names), target, names)
+
+    def _changed_places(self, names: Names) -> DataFrame:
         """The file and position of every target row that changes, some of them several times."""
         from pyspark.sql import functions as fn
 
@@ -84,12 +110,16 @@ def find_matches(
     match_predicate: Expression,
     target_alias: str,
     names: Names,
-    keeps_unmatched: bool = False,
+    keeps_rows: bool = False,
+    keeps_columns: bool = False,
+    tracking: RowTracking | None = None,
 ) -> Matches:
     """Join the source with the target's key columns. The caller unpersists the result.
 
-    `match_predicate` is true for every target row that can match. With `keeps_unmatched` the rows of the
-    `not matched by source` clauses are kept, not only counted.
+    `match_predicate` is true for every target row that can match. With `keeps_rows` the matches come to the
+    driver if they are few enough, and the rows of the `not matched by source` clauses are kept, not only
+    counted. With `keeps_columns` the pairs have the target's columns too, and those of `tracking`, so that
+    the second phase need not read the target again.
 
     Raises:
         MergeDuplicateMatchError: several source rows match one target row, and the clauses do not allow it.
@@ -98,7 +128,15 @@ def find_matches(
     from pyspark.sql import functions as fn
 
     strings = [sql_text(on), *conditions(clauses.matched)]
-    rows = target.scan(spark, names, strings=[*strings, *map(quoted, referenced_names(match_predicate))])
+    if not keeps_columns:
+        needed_names = map(quoted, referenced_names(match_predicate))
+        rows = target.scan(spark, names, strings=[*strings, *needed_names])
+    elif tracking is None:
+        rows = target.scan(spark, names)
+    else:
+        rows = target.scan_with_row_ids(spark, names, tracking)
+    places = (names.file, names.position)
+    columns = [name for name in rows.columns if name not in places] if keeps_columns else []
     if match_predicate != TRUE:
         rows = rows.where(to_column(match_predicate, target.schema))
     rows = rows.alias(target_alias)
@@ -108,11 +146,21 @@ def find_matches(
         keys = fn.broadcast(keys)
     joined = rows.join(keys.alias(source.alias), as_column(on), "inner")
     pairs = joined.select(
-        names.row, names.file, names.position, chosen_clause(clauses.matched).alias(names.action)
+        names.row,
+        *places,
+        chosen_clause(clauses.matched).alias(names.action),
+        *[fn.col(f"{quoted(target_alias)}.{quoted(name)}") for name in columns],
     ).persist()
-    matches = Matches(pairs=pairs)
+    matches = Matches(pairs=pairs, has_columns=keeps_columns)
     try:
-        _count_matches(matches, source, on=on, clauses=clauses, names=names)
+        if keeps_rows:
+            matches.collected = collected(pairs.select(names.row, *places, names.action))
+        if matches.collected is None:
+            duplicates = _count_matches(matches, names)
+        else:
+            duplicates = _count_collected(matches, matches.collected, names)
+        if duplicates and not clauses.allows_many_matches:
+            raise _duplicate_error(matches.pairs, source, on, names)
         if clauses.not_matched_by_source:
             _count_unmatched(
                 matches,
@@ -123,7 +171,7 @@ def find_matches(
                 on=on,
                 clauses=clauses.not_matched_by_source,
                 names=names,
-                keep=keeps_unmatched,
+                keep=keeps_rows,
             )
     except BaseException:
         matches.unpersist()
@@ -143,9 +191,32 @@ def chosen_clause(clauses: Sequence[MergeClause]) -> Column:
     return fn.lit(None).cast("int") if chosen is None else chosen
 
 
-def _count_matches(
-    matches: Matches, source: MergeSource, *, on: Sql, clauses: MergeClauses, names: Names
-) -> None:
+def _count_collected(matches: Matches, pairs: pa.Table, names: Names) -> bool:
+    """Count the matches in the driver. Returns whether several source rows match one target row."""
+    files = pairs[names.file].combine_chunks().dictionary_encode()
+    keys = files.dictionary.to_pylist()
+    codes = files.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    positions = pairs[names.position].to_numpy()
+    actions = pc.fill_null(pairs[names.action], -1).to_numpy().astype(np.int64)
+    order = np.lexsort((actions, positions, codes))
+    codes, positions, actions = codes[order], positions[order], actions[order]
+    # The last one of equal places has the largest action, as in `_count_matches`.
+    last = np.ones(len(codes), np.bool_)
+    last[:-1] = (np.diff(codes) != 0) | (np.diff(positions) != 0)
+    matches.number = len(codes)
+    group: npt.NDArray[np.int64] = np.cumsum(last) - last
+    matches.acted = int(np.count_nonzero(actions[last][group] >= 0))
+    counted = np.unique(actions[last], return_counts=True)
+    matches.counts["matched"] = {
+        int(index): int(rows) for index, rows in zip(*counted, strict=True) if index >= 0
+    }
+    matches.touched = {keys[code] for code in np.unique(codes[last & (actions >= 0)]).tolist()}
+    matches.repeats_source = len(pc.unique(pairs[names.row])) < pairs.num_rows
+    return not bool(last.all())
+
+
+def _count_matches(matches: Matches, names: Names) -> bool:
+    """Count the matches by a job. Returns whether several source rows match one target row."""
     from pyspark.sql import functions as fn
 
     by_row = matches.pairs.groupBy(names.file, names.position).agg(
@@ -164,8 +235,7 @@ def _count_matches(
             matches.acted += row["pairs"]
             counts = matches.counts["matched"]
             counts[index] = counts.get(index, 0) + row["rows"]
-    if duplicates and not clauses.allows_many_matches:
-        raise _duplicate_error(matches.pairs, source, on, names)
+    return duplicates
 
 
 def _count_unmatched(

@@ -34,14 +34,13 @@ from delta_core.table_features.feature import WriterKind
 from delta_core.table_features.support import require_write_support
 from delta_core.transaction import CommitProperties
 from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
-from spark_jobs.dml.changed_rows import changed_rows
+from spark_jobs.dml.changed_rows import changed_rows, keeps_columns
 from spark_jobs.dml.clauses import MergeClauses, merge_parameters, sql_text
 from spark_jobs.dml.commit import OPERATION, RowChange, commit_change, replaced_files, total_bytes
 from spark_jobs.dml.matching import Matches, find_matches
 from spark_jobs.dml.merge_metrics import merge_metrics
-from spark_jobs.dml.positions import rows_at
 from spark_jobs.dml.pruning import by_source_predicate, match_facts, target_predicate
-from spark_jobs.dml.rewrite import merged_rows
+from spark_jobs.dml.rewrite import MergeRows, merged_rows
 from spark_jobs.dml.row_values import RowValues
 from spark_jobs.dml.source import (
     MergeSource,
@@ -233,7 +232,16 @@ def _merge_once(
             match_predicate=plan.match_predicate,
             target_alias=request.target_alias,
             names=names,
-            keeps_unmatched=plan.uses_vectors,
+            keeps_rows=plan.uses_vectors,
+            keeps_columns=plan.uses_vectors
+            and keeps_columns(
+                request.clauses,
+                plan.values,
+                plan.rest,
+                source_rows=plan.source.rows,
+                files=len(candidates),
+            ),
+            tracking=plan.rest.tracking,
         )
     except Exception as error:
         raise as_delta_error(error, doing="looking for matches") from error
@@ -412,7 +420,7 @@ def _plan(frame: DataFrame, snapshot: Snapshot, request: MergeRequest, names: Na
 def _deleted_rows(matches: Matches, touched: TargetFiles, names: Names) -> FoundRows:
     """The rows that the merge updates or deletes, for deletion vectors."""
     try:
-        return rows_at(matches.changed_places(names), touched, names)
+        return matches.changed_rows(touched, names)
     except Exception as error:
         raise as_delta_error(error, doing="collecting the matches") from error
 
@@ -456,12 +464,11 @@ def _stage(
     rest = replace(rest, records_changes=rest.records_changes and len(touched) > 0)
     caster = Caster(token, first=len(checks))
     try:
-        rows_to_write = changed_rows if plan.uses_vectors else merged_rows
-        rows = rows_to_write(
-            frame.sparkSession,
-            plan.source,
-            touched,
-            matches,
+        work = MergeRows(
+            spark=frame.sparkSession,
+            source=plan.source,
+            touched=touched,
+            matches=matches,
             clauses=request.clauses,
             values=plan.values,
             rest=rest,
@@ -469,6 +476,7 @@ def _stage(
             names=names,
             caster=caster,
         )
+        rows = changed_rows(work) if plan.uses_vectors else merged_rows(work)
         if rows is not None:
             rows = with_checks(rows, checks, token, show_rows=request.show_rows, shown=change.schema.names)
     except DeltaError:

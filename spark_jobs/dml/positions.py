@@ -122,11 +122,22 @@ def rows_at(places: DataFrame, target: TargetFiles, names: Names, *, most: int |
         InvalidTableError: a position is not in its file.
         pyspark.errors.PySparkException: Spark failed.
     """
-    limit = POSITIONS_IN_DRIVER if most is None else most
-    found = places.select(names.file, names.position).limit(limit + 1).toArrow()
-    if found.num_rows <= limit:
-        return _matches(target, _by_file(found))
+    found = collected(places.select(names.file, names.position), most=most)
+    if found is not None:
+        return rows_in(found, target, names)
     return _matches(target, _bitmaps(places, names))
+
+
+def collected(rows: DataFrame, *, most: int | None = None) -> pa.Table | None:
+    """The rows in the driver, by one job; None when there are more than `most` or POSITIONS_IN_DRIVER."""
+    limit = POSITIONS_IN_DRIVER if most is None else most
+    found = rows.limit(limit + 1).toArrow()
+    return found if found.num_rows <= limit else None
+
+
+def rows_in(places: pa.Table, target: TargetFiles, names: Names) -> FoundRows:
+    """As `rows_at`, of places that are in the driver. Runs no job."""
+    return _matches(target, _by_file(places.select([names.file, names.position])))
 
 
 def rows_counted(places: DataFrame, target: TargetFiles, names: Names) -> FoundRows:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_core.jobs.params.merge_clauses import MergeAction
@@ -30,104 +31,107 @@ POSITION_BYTES = 120
 """The approximate size of a place in a join."""
 
 
-def merged_rows(
-    spark: SparkSession,
-    source: MergeSource,
-    touched: TargetFiles,
-    matches: Matches,
-    *,
-    clauses: MergeClauses,
-    values: Assignments,
-    rest: RowValues,
-    target_alias: str,
-    names: Names,
-    caster: Caster,
-) -> DataFrame | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRows:
+    """Input of the second phase of a MERGE.
+
+    Attributes:
+        spark: the session of the source.
+        source: the source.
+        touched: the files with rows that change.
+        matches: the result of the first phase.
+        clauses, values: the clauses and the values that they assign.
+        rest: the values that no clause assigns.
+        target_alias: the table's alias in the clauses.
+        names: the names of added columns.
+        caster: casts the assigned values.
+    """
+
+    spark: SparkSession
+    source: MergeSource
+    touched: TargetFiles
+    matches: Matches
+    clauses: MergeClauses
+    values: Assignments
+    rest: RowValues
+    target_alias: str
+    names: Names
+    caster: Caster
+
+    @property
+    def schema(self) -> StructType:
+        """The table's schema after the merge."""
+        return self.rest.plan.schema
+
+    def target_rows(self) -> DataFrame:
+        """The rows of the touched files by the table's alias, with their places and, if tracked, row ids."""
+        tracking = self.rest.tracking
+        if tracking is None:
+            rows = self.touched.scan(self.spark, self.names)
+        else:
+            rows = self.touched.scan_with_row_ids(self.spark, self.names, tracking)
+        return rows.withColumn(self.names.key, position_key(self.names)).alias(self.target_alias)
+
+    def with_source(self, rows: DataFrame) -> DataFrame:
+        """The rows with the columns of the source row whose number they have, when a clause needs them."""
+        from pyspark.sql import functions as fn
+
+        if not has_updates(self.clauses):
+            return rows
+        found = broadcast_if_small(self.source.frame, source_bytes(self.source, self.source.rows))
+        same_row = fn.col(f"{self.names.row}_s") == fn.col(self.names.row)
+        return rows.join(found.alias(self.source.alias), same_row, "left")
+
+    def after(self, rows: DataFrame, by_source: Sequence[Mapping[str, Sql]]) -> DataFrame:
+        """The rows to write, from rows of the table with the index of their clause."""
+        clauses, values = self.clauses, self.values
+        all_clauses = [
+            *zip([clause.action for clause in clauses.matched], values.matched, strict=True),
+            *zip([clause.action for clause in clauses.not_matched_by_source], by_source, strict=True),
+        ]
+        kept = {
+            field.name: unchanged_column(self.touched, field.name, self.schema, self.target_alias)
+            for field in self.schema
+        }
+        return rows_after(rows, all_clauses, kept=kept, rest=self.rest, names=self.names, caster=self.caster)
+
+
+def rows_to_write(work: MergeRows, of_target: DataFrame | None) -> DataFrame | None:
+    """The rows of the target to write and the inserted rows; None when there are neither."""
+    parts = [] if of_target is None else [of_target]
+    if work.clauses.not_matched:
+        rows = unmatched_source(work.source, work.matches, work.clauses, work.names)
+        parts.append(inserted_rows(work, rows))
+    if not parts:
+        return None
+    return work.rest.completed(parts[0] if len(parts) == 1 else parts[0].union(parts[1]))
+
+
+def merged_rows(work: MergeRows) -> DataFrame | None:
     """All rows to write: unchanged and changed rows of the touched files, then inserted rows.
 
     None when no file is touched and no clause inserts rows. With row tracking the rows have the hidden
     columns. Where the merge records changes, the rows have the columns `names.kind` and `names.before`, and
     deleted rows are among them.
     """
-    parts = []
-    if len(touched):
-        parts.append(
-            _rewritten(
-                spark,
-                source,
-                touched,
-                matches,
-                clauses=clauses,
-                values=values,
-                rest=rest,
-                target_alias=target_alias,
-                names=names,
-                caster=caster,
-            )
-        )
-    if clauses.not_matched:
-        parts.append(
-            inserted_rows(
-                source,
-                matches,
-                clauses=clauses,
-                values=values,
-                rest=rest,
-                names=names,
-                caster=caster,
-            )
-        )
-    if not parts:
-        return None
-    return rest.completed(parts[0] if len(parts) == 1 else parts[0].union(parts[1]))
+    return rows_to_write(work, _rewritten(work) if len(work.touched) else None)
 
 
-def _rewritten(
-    spark: SparkSession,
-    source: MergeSource,
-    touched: TargetFiles,
-    matches: Matches,
-    *,
-    clauses: MergeClauses,
-    values: Assignments,
-    rest: RowValues,
-    target_alias: str,
-    names: Names,
-    caster: Caster,
-) -> DataFrame:
-    from pyspark.sql import functions as fn
-
-    schema, tracking = rest.plan.schema, rest.tracking
-    if tracking is None:
-        rows = touched.scan(spark, names)
-    else:
-        rows = touched.scan_with_row_ids(spark, names, tracking)
-    rows = rows.withColumn(names.key, position_key(names)).alias(target_alias)
-    same = same_position(names)
-    by_source = clauses.not_matched_by_source
-    if by_source:
-        joined, by_source_values = _with_by_source_actions(
-            rows.join(_matched_positions(matches, clauses, names), same, "left"),
-            clauses,
-            values,
-            schema=schema,
-            names=names,
-            caster=caster,
-        )
-        if has_updates(clauses):
-            source_rows = broadcast_if_small(source.frame, source_bytes(source, source.rows))
-            joined = joined.join(
-                source_rows.alias(source.alias), fn.col(f"{names.row}_s") == fn.col(names.row), "left"
-            )
-    else:
-        changes = _changes(source, matches, clauses, names)
-        joined, by_source_values = rows.join(changes.alias(source.alias), same, "left"), []
-    all_clauses = [
-        *zip([clause.action for clause in clauses.matched], values.matched, strict=True),
-        *zip([clause.action for clause in by_source], by_source_values, strict=True),
-    ]
-    kept = {field.name: unchanged_column(touched, field.name, schema, target_alias) for field in schema}
-    return rows_after(joined, all_clauses, kept=kept, rest=rest, names=names, caster=caster)
+def _rewritten(work: MergeRows) -> DataFrame:
+    names, clauses = work.names, work.clauses
+    rows, same = work.target_rows(), same_position(names)
+    if not clauses.not_matched_by_source:
+        changes = _changes(work.source, work.matches, clauses, names)
+        return work.after(rows.join(changes.alias(work.source.alias), same, "left"), [])
+    joined, found = _with_by_source_actions(
+        rows.join(_matched_positions(work.matches, clauses, names), same, "left"),
+        clauses,
+        work.values,
+        schema=work.schema,
+        names=names,
+        caster=work.caster,
+    )
+    return work.after(work.with_source(joined), found)
 
 
 def _with_by_source_actions(
@@ -275,22 +279,13 @@ def unchanged_column(touched: TargetFiles, name: str, schema: StructType, alias:
     return column if found == wanted else match_type(column, found, wanted)
 
 
-def inserted_rows(
-    source: MergeSource,
-    matches: Matches,
-    *,
-    clauses: MergeClauses,
-    values: Assignments,
-    rest: RowValues,
-    names: Names,
-    caster: Caster,
-) -> DataFrame:
-    """The rows that the `not matched` clauses insert."""
+def inserted_rows(work: MergeRows, rows: DataFrame) -> DataFrame:
+    """The rows that the `not matched` clauses insert, from the rows of `unmatched_source`."""
     from pyspark.sql import functions as fn
 
-    schema = rest.plan.schema
-    absent_values = rest.absent(source, matches, clauses)
-    rows = unmatched_source(source, matches, clauses, names)
+    source, clauses, values = work.source, work.clauses, work.values
+    rest, names, caster, schema = work.rest, work.names, work.caster, work.schema
+    absent_values = rest.absent(source, work.matches, clauses)
     all_clauses = list(zip([c.action for c in clauses.not_matched], values.not_matched, strict=True))
     columns = []
     for field in schema:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from delta_core.clock import SYSTEM_CLOCK
 from delta_core.dml.change_files import records_changes
 from delta_core.dml.find_rows import FoundRows, find_rows
+from delta_core.dml.moved_rows import follow_moved_rows
 from delta_core.dml.row_statement import ChangedFiles, RowStatement, RowStatementResult
 from delta_core.errors import ConfigurationError, DeltaError
 from delta_core.jobs import JobMetrics, JobResult, JobStatus
@@ -283,16 +284,52 @@ class SparkStatement:
         )
 
 
-def begin(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementKind:
+    """DELETE or UPDATE.
+
+    Attributes:
+        job: the job kind of the result.
+        operation: the operation that `commitInfo` records.
+        verb, counted: see `RowStatement`.
+    """
+
+    job: str
+    operation: str
+    verb: str
+    counted: str
+
+
+def run_statement(
     spark: SparkSession,
     snapshot: Snapshot,
     request: StatementRequest,
     *,
-    kind: str,
-    operation: str,
-    verb: str,
-    counted: str,
+    kind: StatementKind,
+    change_rows: Callable[[SparkStatement], JobResult],
     run: Run,
+) -> JobResult:
+    """Run a statement on a version of the table; again when a compaction moved the rows.
+
+    Args:
+        spark, snapshot, request, kind, run: the statement.
+        change_rows: changes the rows and commits.
+
+    Raises:
+        InvalidTableError, UnsupportedTableFeatureError, ConfigurationError, ExpressionError: the table or the
+            request is not valid.
+        DeltaError: the errors of `change_rows`.
+    """
+
+    def attempt(version: Snapshot, attempt_run: Run) -> JobResult:
+        work = _begin(spark, version, request, kind, run=attempt_run)
+        return work if isinstance(work, JobResult) else change_rows(work)
+
+    return follow_moved_rows(snapshot, run, attempt)
+
+
+def _begin(
+    spark: SparkSession, snapshot: Snapshot, request: StatementRequest, kind: StatementKind, *, run: Run
 ) -> SparkStatement | JobResult:
     """Prepare a statement, without reading a row.
 
@@ -306,9 +343,9 @@ def begin(
     """
     statement = RowStatement(
         snapshot=snapshot,
-        operation=operation,
-        verb=verb,
-        counted=counted,
+        operation=kind.operation,
+        verb=kind.verb,
+        counted=kind.counted,
         writer_kind=WriterKind.MERGE,
         run=run,
     )
@@ -316,14 +353,14 @@ def begin(
     if done is not None:
         return JobResult(
             job_id=request.job_id,
-            kind=kind,
+            kind=kind.job,
             status=JobStatus.SUCCEEDED,
             version_from=snapshot.version,
             version_to=snapshot.version,
             already_applied=True,
         )
     condition = row_condition(
-        spark, request.where, schema=snapshot.schema, alias=request.alias, operation=operation
+        spark, request.where, schema=snapshot.schema, alias=request.alias, operation=kind.operation
     )
     reach = table_reach(
         spark,
@@ -337,7 +374,7 @@ def begin(
     return SparkStatement(
         spark=spark,
         request=request,
-        kind=kind,
+        kind=kind.job,
         statement=statement,
         reach=reach,
         condition=condition,

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from delta_core.boundary import public
 from delta_core.dml.find_rows import FoundRows
-from delta_core.dml.moved_rows import follow_moved_rows
 from delta_core.dml.row_statement import ChangedFiles
 from delta_core.errors import JobFailedError
 from delta_core.jobs import JobResult
@@ -27,7 +26,14 @@ from delta_core.transaction import CommitProperties, num_records
 from spark_jobs.dml.assigned import Settings
 from spark_jobs.dml.row_values import RowValues
 from spark_jobs.dml.rows_after import rows_after
-from spark_jobs.dml.statement import SparkStatement, StatementRequest, begin, newest, request_of
+from spark_jobs.dml.statement import (
+    SparkStatement,
+    StatementKind,
+    StatementRequest,
+    newest,
+    request_of,
+    run_statement,
+)
 from spark_jobs.dml.values import Caster
 from spark_jobs.expressions.checks import partition_name_checks, table_checks
 from spark_jobs.expressions.columns import quoted
@@ -38,6 +44,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_jobs.dml.clauses import Sql
+
+_UPDATE: Final = StatementKind(job=KIND, operation="UPDATE", verb="update", counted="updated")
 
 
 @public
@@ -110,55 +118,30 @@ def update_in(
 ) -> JobResult:
     """`update` with a loaded snapshot; repetition and `before_commit` as in `delete_from`."""
 
-    def attempt(version: Snapshot, attempt_run: Run) -> JobResult:
-        return _update_once(spark, version, assigned, request, before_commit=before_commit, run=attempt_run)
+    def update_rows(work: SparkStatement) -> JobResult:
+        plan, now_us = work.statement.plan, run.now_ms() * 1000
+        settings = Settings.of(assigned, plan=plan, alias=request.alias, now_us=now_us)
+        settings.require_valid(spark, request.alias)
+        values: dict[str, Sql] = {name: quoted(name) for name in settings.columns}
+        rest = RowValues.of(
+            plan,
+            Assignments(matched=(values,), not_matched=(), not_matched_by_source=()),
+            work.names,
+            records_changes=work.records_changes,
+            now_us=now_us,
+        )
 
-    return follow_moved_rows(snapshot, run, attempt)
+        def find() -> FoundRows:
+            return work.find(keeps_rows=work.statement.uses_deletion_vectors)
 
+        def change(found: FoundRows) -> ChangedFiles:
+            if not found.matches:
+                return work.statement.rewritten(found, written=(), changes=(), copied_rows=0)
+            return _changed(work, settings, rest, found)
 
-def _update_once(
-    spark: SparkSession,
-    snapshot: Snapshot,
-    assigned: Mapping[str, Sql],
-    request: StatementRequest,
-    *,
-    before_commit: Callable[[], None] | None,
-    run: Run,
-) -> JobResult:
-    work = begin(
-        spark,
-        snapshot,
-        request,
-        kind=KIND,
-        operation="UPDATE",
-        verb="update",
-        counted="updated",
-        run=run,
-    )
-    if isinstance(work, JobResult):
-        return work
-    plan, now_us = work.statement.plan, run.now_ms() * 1000
-    settings = Settings.of(assigned, plan=plan, alias=request.alias, now_us=now_us)
-    settings.require_valid(spark, request.alias)
-    values: dict[str, Sql] = {name: quoted(name) for name in settings.columns}
-    rest = RowValues.of(
-        plan,
-        Assignments(matched=(values,), not_matched=(), not_matched_by_source=()),
-        work.names,
-        records_changes=work.records_changes,
-        now_us=now_us,
-    )
-    uses_vectors = work.statement.uses_deletion_vectors
+        return work.commit(change, find=find, before_commit=before_commit)
 
-    def find() -> FoundRows:
-        return work.find(keeps_rows=uses_vectors)
-
-    def change(found: FoundRows) -> ChangedFiles:
-        if not found.matches:
-            return work.statement.rewritten(found, written=(), changes=(), copied_rows=0)
-        return _changed(work, settings, rest, found)
-
-    return work.commit(change, find=find, before_commit=before_commit)
+    return run_statement(spark, snapshot, request, kind=_UPDATE, change_rows=update_rows, run=run)
 
 
 def _changed(work: SparkStatement, settings: Settings, rest: RowValues, found: FoundRows) -> ChangedFiles:

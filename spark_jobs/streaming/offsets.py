@@ -29,10 +29,12 @@ from delta_core.follow import (
 )
 from delta_core.follow.options import UNLIMITED
 from delta_core.snapshot.snapshot import Snapshot
+from delta_core.storage import local_root
 from spark_jobs.engine_io import ExecutorReach
 
 _FROM = "from"
 _PAUSE_SECONDS = 0.2
+_LOCAL_PAUSE_SECONDS = 0.05
 
 
 class TableOffsets:
@@ -65,6 +67,7 @@ class TableOffsets:
         snapshot = Snapshot.load(store, version=version)
         self._planner = BatchPlanner(snapshot, options, allowed_roots=access.allowed_roots)
         self._pin = PositionPin(snapshot, pin, change_feed=options.change_feed)
+        self._pause_seconds = _PAUSE_SECONDS if local_root(store) is None else _LOCAL_PAUSE_SECONDS
         self._limits = limits
         self._clock = clock
         self._stops = False
@@ -148,5 +151,5 @@ class TableOffsets:
         """Spark asks again at once when there is nothing new: pause, so that the store is not asked."""
         if self._idle_at is not None and not self._stops:
             passed = self._clock.monotonic_seconds() - self._idle_at
-            if passed < _PAUSE_SECONDS:
-                self._clock.sleep(_PAUSE_SECONDS - passed)
+            if passed < self._pause_seconds:
+                self._clock.sleep(self._pause_seconds - passed)

@@ -25,6 +25,7 @@ from delta_core.follow.stream_rows import stream_schema
 from delta_core.jobs.params.engine_io import EngineIO
 from delta_core.snapshot.snapshot import Snapshot
 from spark_jobs.engine_io import TableReach, open_reach
+from spark_jobs.failures import as_delta_error
 from spark_jobs.packaging import ensure_importable
 from spark_jobs.reader.changes import scan_groups
 from spark_jobs.reader.read import column_names
@@ -255,7 +256,11 @@ class _BatchReader:
         if self._snapshot is None:
             self._snapshot = Snapshot.load(reach.store, version=self._version)
         scan = self._address.scan(self._snapshot, reach)
-        self._handler(scan_groups(spark, scan, [_table_file(file) for file in files]), batch_id)
+        try:
+            rows = scan_groups(spark, scan, [_table_file(file) for file in files])
+        except Exception as error:
+            raise as_delta_error(error, doing=f"reading batch {batch_id} of a stream") from error
+        self._handler(rows, batch_id)
 
 
 def _table_file(file: StreamFile) -> TableFile:

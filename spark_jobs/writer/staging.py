@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,7 @@ from spark_jobs.writer.arrow_writer import write_files_through_arrow
 from spark_jobs.writer.changed_rows import NO_EXTRA_COLUMNS, ExtraColumns
 from spark_jobs.writer.data_writer import discard_prefix, write_files
 from spark_jobs.writer.footers import describe_files, reads_rows
+from spark_jobs.writer.optimized import is_optimized, parts_of, rebalanced
 from spark_jobs.writer.physical_rows import needs_tasks, physical_frame
 from spark_jobs.writer.staged_files import StagedFiles
 
@@ -45,6 +47,7 @@ def stage_rows(
     token: ViolationToken,
     compression: str,
     max_records_per_file: int | None = None,
+    optimized_write: bool | None = None,
     extra: ExtraColumns = NO_EXTRA_COLUMNS,
     progress: ProgressReporter,
 ) -> StagedFiles:
@@ -57,6 +60,7 @@ def stage_rows(
         checks, token: the arguments of `with_checks` for `frame`.
         compression: the codec.
         max_records_per_file: the maximum number of rows of a file.
+        optimized_write: whether rows are exchanged first (`optimized`); None for the table's property.
         extra: the columns of the rows besides those of the table. Change data is written by tasks.
         progress: gets the number of files and rows.
 
@@ -79,6 +83,23 @@ def stage_rows(
     if frame is None:
         return staged
     progress.emit("data.writing", done=0, prefix=staged.prefix)
+    with ExitStack() as settings:
+        if is_optimized(plan, optimized_write):
+            frame = rebalanced(frame, plan.partition_columns)
+            settings.enter_context(parts_of(frame.sparkSession, plan))
+        return _written(frame, staged, extra=extra, checks=checks, token=token, progress=progress)
+
+
+def _written(
+    frame: DataFrame,
+    staged: StagedFiles,
+    *,
+    extra: ExtraColumns,
+    checks: Sequence[Check],
+    token: ViolationToken,
+    progress: ProgressReporter,
+) -> StagedFiles:
+    reach, plan = staged.reach, staged.plan
     if reach.is_native:
         return _written_by_spark(
             frame, staged, keep_row_ids=extra.hidden, checks=checks, token=token, progress=progress
@@ -91,8 +112,8 @@ def stage_rows(
         reach,
         plan=plan,
         prefix=staged.prefix,
-        compression=compression,
-        max_records_per_file=max_records_per_file,
+        compression=staged.compression,
+        max_records_per_file=staged.max_records_per_file,
         extra=extra,
         checks=checks,
         token=token,

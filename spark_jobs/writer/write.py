@@ -80,6 +80,7 @@ class WriteRequest:
     constraints: tuple[tuple[str, str], ...] = ()
     compression: str = "snappy"
     max_records_per_file: int | None = None
+    optimized_write: bool | None = None
     job_id: str = ""
     kind: str = JOB_KIND
     show_rows: bool = True
@@ -107,6 +108,7 @@ def write(
     compression: str = "snappy",
     partition_overwrite_mode: str = "static",
     max_records_per_file: int | None = None,
+    optimized_write: bool | None = None,
     storage_options: Mapping[str, str] | None = None,
     engine_io: str = EngineIO.AUTO,
     job_id: str | None = None,
@@ -144,6 +146,8 @@ def write(
         partition_overwrite_mode: with mode `overwrite`, `dynamic` replaces the rows of exactly the partitions
             that have new rows. No rows replace nothing. The table must be partitioned.
         max_records_per_file: the maximum number of rows of a data file; None for no maximum.
+        optimized_write: exchange the rows before they are written, so that fewer and larger files arise. None
+            is the table property `delta.autoOptimize.optimizeWrite`.
         storage_options: options of the table's store. Secrets among them are used in this process only.
         engine_io: how Spark writes the files: `native`, `arrow`, or `auto`, which is native where Spark has
             a connector for the store. See docs/spark.md.
@@ -174,6 +178,7 @@ def write(
         constraints=tuple(constraints),
         compression=compression,
         max_records_per_file=_most_records(max_records_per_file),
+        optimized_write=optimized_write,
         job_id=job_id or str(uuid.uuid4()),
         engine_io=engine_io_of(engine_io),
         storage_options=storage_options,
@@ -395,6 +400,7 @@ def _stage(
         token=token,
         compression=request.compression,
         max_records_per_file=request.max_records_per_file,
+        optimized_write=request.optimized_write,
         progress=run.progress,
     )
     if rejected is not None:

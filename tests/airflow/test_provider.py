@@ -184,6 +184,7 @@ def test_everything_the_provider_info_names_exists() -> None:
         assert getattr(importlib.import_module(module), attribute)
 
 
+@pytest.mark.slow
 def test_nothing_a_scheduler_imports_loads_spark_pandas_or_great_expectations(seen: dict[str, Any]) -> None:
     assert seen["heavy"] == []
     assert "delta_airflow.operators.load" in seen["modules"]

@@ -12,6 +12,7 @@ from tests.support.example_runs import run_example, tables_of
 pytestmark = pytest.mark.airflow
 
 
+@pytest.mark.slow
 def test_changes_are_kept_before_they_are_merged(parsed: dict) -> None:
     tasks = parsed["dags"]["cdc_orders"]["tasks"]
     assert tasks["land"] == ["append_changes"]

@@ -25,7 +25,6 @@ ELSEWHERE = {
     "CREATE TABLE": "races of creators start without a table: the simulation, and test_processes",
     "REPLACE TABLE": "it overwrites all rows as an overwrite does; test_replace_table.py races",
     "CREATE OR REPLACE TABLE": "as REPLACE TABLE",
-    "UPDATE TABLE METADATA": "as SET TABLE DESCRIPTION",
     "CLONE": "it replaces a clone as a whole: test_clone.py races with an append and with another clone",
     "CONVERT": "it begins a table: test_convert.py lets another writer begin it first",
     "CLUSTER BY": "the matrix's table has partitions, which exclude it; test_clustered_tables.py races",

@@ -10,14 +10,14 @@ import random
 import shutil
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core import write_deltalake
+from delta_core import DeltaTable, write_deltalake
 from delta_core.jobs.job_spec import IdempotencyKey, JobSpec, TableRef
 from spark_jobs.connect_server import ConnectServer
 from tests.support.driver_runs import Driver, DriverRun, commits_with, rows_by_peer
@@ -46,6 +46,7 @@ class Job:
     name: str
     kind: str
     params: dict[str, object]
+    by_vectors: bool = False
 
     def on(self, table: Path) -> JobSpec:
         """The spec of this job for a table; the key depends on the job alone, as a task's does."""
@@ -63,16 +64,23 @@ class Undisturbed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """A table to start from, the jobs to run on copies of it, and a server to run them on."""
+    """Tables to start from, the jobs to run on copies of them, and a server to run them on.
 
-    start: Path
+    Attributes:
+        starts: the table without and, by True, with deletion vectors.
+    """
+
+    starts: dict[bool, Path]
     jobs: dict[str, Job]
     undisturbed: dict[str, Undisturbed]
     remote: str
     folder: Path
 
-    def copy(self, name: str) -> Path:
-        return Path(shutil.copytree(self.start, self.folder / name))
+    def start_of(self, job: str) -> Path:
+        return self.starts[self.jobs[job].by_vectors]
+
+    def copy(self, job: str, name: str) -> Path:
+        return Path(shutil.copytree(self.start_of(job), self.folder / name))
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +90,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     for number in range(6):
         data = _rows(number * 100, 100, MONTHS[number % len(MONTHS)])
         write_deltalake(str(start), data, mode="append", partition_by=["month"])
+    vectors = Path(shutil.copytree(start, folder / "start-vectors"))
+    DeltaTable(vectors).alter.set_properties({"delta.enableDeletionVectors": "true"})
+    DeltaTable(vectors).delete("id = 160")
+    starts = {False: start, True: vectors}
     pq.write_table(_rows(10_000, 500, 2), folder / "source.parquet")
     source = {"format": "parquet", "uris": [str(folder / "source.parquet")]}
     changed = pa.concat_tables([_rows(150, 20, 2), _rows(20_000, 30, 3)])
@@ -110,17 +122,22 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         Job(name="optimize", kind="optimize", params={}),
         Job(name="restore", kind="restore", params={"version": 3, "dry_run": False}),
     ]
+    jobs += [
+        replace(job, name=f"{job.name}-by-vectors", by_vectors=True)
+        for job in jobs
+        if job.kind in ("merge", "delete", "update")
+    ]
     jobs = drawn(jobs, usual=3)
     with ConnectServer.start(directory=folder, master="local[2]", conf=FEW_PARTITIONS) as server:
         undisturbed = {}
         for job in jobs:
-            table = Path(shutil.copytree(start, folder / f"undisturbed-{job.name}"))
+            table = Path(shutil.copytree(starts[job.by_vectors], folder / f"undisturbed-{job.name}"))
             run = Driver(job.on(table), folder / f"run-{job.name}", remote=server.url).finish()
             assert run.code == 0, run.output
             assert len(commits_with(table, f"kill-points-{job.name}")) == 1
             undisturbed[job.name] = Undisturbed(run=run, table=table)
         yield Bench(
-            start=start,
+            starts=starts,
             jobs={job.name: job for job in jobs},
             undisturbed=undisturbed,
             remote=server.url,
@@ -134,9 +151,9 @@ def test_a_job_killed_at_any_event_and_run_again_applies_once(bench: Bench, rng:
     for name, index in rng.sample(points, min(len(points), rounds(usual=3, soak=len(points)))):
         event = bench.undisturbed[name].run.events[index]
         label = f"{name} killed at event {index} ({event})"
-        table = bench.copy(f"killed-{name}-{index}")
+        table = bench.copy(name, f"killed-{name}-{index}")
         spec = bench.jobs[name].on(table)
-        before, after = rows_by_peer(bench.start), rows_by_peer(bench.undisturbed[name].table)
+        before, after = rows_by_peer(bench.start_of(name)), rows_by_peer(bench.undisturbed[name].table)
 
         killed = Driver(spec, bench.folder / f"first-{name}-{index}", remote=bench.remote, at=index).finish()
 
@@ -156,7 +173,7 @@ def test_a_job_killed_at_any_event_and_run_again_applies_once(bench: Bench, rng:
 
 def test_a_stopped_driver_that_wakes_after_its_retry_changes_nothing(bench: Bench) -> None:
     for name in drawn(bench.jobs, usual=1):
-        table = bench.copy(f"zombie-{name}")
+        table = bench.copy(name, f"zombie-{name}")
         spec = bench.jobs[name].on(table)
         index = bench.undisturbed[name].run.events.index("commit.before")
         zombie = Driver(

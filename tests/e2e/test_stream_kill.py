@@ -22,6 +22,9 @@ from tests.support.soak import SEED, rounds
 from tests.support.stream_driver import WAYS
 
 KILLS = rounds(usual=1, soak=50)
+SECONDS = 1500
+"""No kills after this time, which a busy machine may need. The result has the number of kills."""
+
 TABLES = [f"{way}-{name}" for way in WAYS for name in ("bus", "copy")]
 
 
@@ -88,7 +91,9 @@ def test_killed_queries_on_spark(tmp_path: Path, record_property: Callable[[str,
     """Each kill ends a source and a sink of both ways at once."""
     rng = random.Random(f"{SEED}:stream-kill")
     met: Counter[str] = Counter()
-    for _ in range(KILLS):
+    end, kills = time.monotonic() + SECONDS, 0
+    while kills < KILLS and time.monotonic() < end:
+        kills += 1
         process = started("tests.support.stream_driver", tmp_path, "run")
         try:
             table = tmp_path / f"{rng.choice(WAYS)}-{rng.choice(['bus', 'copy', 'copy'])}"
@@ -102,13 +107,13 @@ def test_killed_queries_on_spark(tmp_path: Path, record_property: Callable[[str,
             met[f"{way} source, {interrupted(tmp_path, way, 'out', 'copy')}"] += 1
     final = started("tests.support.stream_driver", tmp_path, "finish")
     try:
-        assert final.wait(timeout=300) == 0
+        assert final.wait(timeout=900) == 0
     finally:
         if final.poll() is None:
             kill(final)
     versions = {name: version_of(tmp_path / name) + 1 for name in TABLES}
-    assert sum(versions.values()) >= KILLS, versions
-    record_property("kills", KILLS)
+    assert sum(versions.values()) >= kills, versions
+    record_property("kills", kills)
     record_property("commits", sum(versions.values()))
     for name, count in sorted(met.items()):
         record_property(name, count)

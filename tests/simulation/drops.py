@@ -72,6 +72,8 @@ def dropping(plan: Plan) -> Plan:
 class DropProgram(RowProgram):
     """One worker's jobs on such a table."""
 
+    _rewrites_rows = False
+
     def _do(self, job: Job) -> CommitResult | None:
         if job.kind in (Kind.DROP, Kind.SWITCH):
             try:

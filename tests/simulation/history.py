@@ -134,8 +134,8 @@ class Attempt:
         files_referenced: as in `Rejected`.
         seen: the version and live paths of the snapshot that came with the result.
         detail: the rule, or the error.
-        taken: which rows a deletion or an update by vectors takes from each file: those whose position has
-            this rest, the second, when it is divided by the first.
+        taken: which rows a deletion or an update by vectors takes: those whose id has this rest, the second,
+            when it is divided by the first.
     """
 
     worker: int
@@ -178,11 +178,15 @@ class Record:
     Attributes:
         broken: errors that no caller should see.
         joined: deletions by vectors that were committed after another one of the same files.
+        carried: rewrites that were committed after deletions of rows of their files.
+        relocated: statements that were committed after a rewrite of their files.
     """
 
     events: list[Attempt | Observation] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     joined: int = 0
+    carried: int = 0
+    relocated: int = 0
 
     @property
     def attempts(self) -> list[Attempt]:

@@ -139,9 +139,15 @@ class Program:
         return transaction.add(self.plan.protocol, metadata, self._new_file(job)).commit()
 
     def _begin(
-        self, job: Job, *, aged: bool, resolver: ConflictResolver | None = None
+        self,
+        job: Job,
+        *,
+        aged: bool,
+        resolver: ConflictResolver | None = None,
+        snapshot: Snapshot | None = None,
     ) -> tuple[Snapshot, Transaction]:
-        snapshot = self._held if aged and self._held is not None else self._load()
+        if snapshot is None:
+            snapshot = self._held if aged and self._held is not None else self._load()
         transaction = Transaction.begin(
             snapshot,
             operation=job.kind.value,

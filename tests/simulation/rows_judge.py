@@ -1,6 +1,6 @@
 """What was promised of rows: those that are gone stay gone, no other goes, and each keeps its id.
 
-An update takes no id away and brings none, whatever came before it, and no id is ever live twice.
+An update and a rewrite take no id away and bring none, whatever came before, and no id is ever live twice.
 
 From the store's raw bytes, as `judge`; vectors are decoded by `pyroaring`. Nothing vacuums, so the file of a
 vector that a version names is there for good.
@@ -46,10 +46,17 @@ class LiveFile:
     @property
     def live_ids(self) -> list[int]:
         """The ids of its live rows."""
-        return [self.kept[at] if self.kept else self.ids[0] + at for at in self.left]
+        return [self.id_at(at) for at in self.left]
+
+    def id_at(self, position: int) -> int:
+        """The id of a row."""
+        return self.kept[position] if self.kept else self.ids[0] + position
 
 
 State = dict[str, LiveFile]
+
+PRESERVING = frozenset({Kind.MOVE_ROWS, Kind.REWRITE})
+"""What takes no row away and brings none."""
 
 TAKING = frozenset({Kind.TAKE_ROWS, Kind.MOVE_ROWS})
 """What takes rows by vectors."""
@@ -88,10 +95,11 @@ def judge_rows(plan: Plan, record: Record, model: Model, ledger: Sequence[Entry]
         states.append(state)
     yield from _numbers(model)
     yield from _ids(model, states)
+    born = _births(states)
     serializable = plan.configuration.get("delta.isolationLevel") == "Serializable"
     for attempt in record.attempts:
         if attempt.outcome == "committed" and attempt.job.kind in TAKING:
-            yield from _taken(attempt, model, states, serializable=serializable)
+            yield from _taken(attempt, model, states, born, serializable=serializable)
 
 
 def _lost_deletion_vectors(model: Model, objects: Mapping[str, bytes]) -> Iterator[tuple[int, str, str]]:
@@ -114,7 +122,7 @@ def _live(add: dict[str, Any], version: int, objects: Mapping[str, bytes]) -> Li
 
 
 def _ids(model: Model, states: list[State]) -> Iterator[str]:
-    """No id is live twice, and an update changes none of them."""
+    """No id is live twice, and an update and a rewrite change none of them."""
     last: frozenset[int] = frozenset()
     for version, state in enumerate(states):
         live = [row_id for file in state.values() for row_id in file.live_ids]
@@ -122,9 +130,9 @@ def _ids(model: Model, states: list[State]) -> Iterator[str]:
         if len(found) < len(live):
             yield f"version {version} has the rows {sorted({i for i in live if live.count(i) > 1})} twice"
         info = next((a["commitInfo"] for a in model.commits[version] if "commitInfo" in a), {})
-        if info.get("operation") == Kind.MOVE_ROWS and found != last:
+        if info.get("operation") in PRESERVING and found != last:
             lost, came = sorted(last - found), sorted(found - last)
-            yield f"version {version} updates rows and loses {lost} and brings {came}"
+            yield f"version {version} ({info['operation']}) updates rows and loses {lost} and brings {came}"
         last = found
 
 
@@ -156,26 +164,36 @@ def _numbers(model: Model) -> Iterator[str]:
                 yield f"version {version} gives the numbers {first} to {last} after {before}, up to {mark}"
 
 
-def _taken(attempt: Attempt, model: Model, states: list[State], *, serializable: bool) -> Iterator[str]:
+def _births(states: list[State]) -> dict[int, int]:
+    """For each id the version that brought its row."""
+    born: dict[int, int] = {}
+    for version, state in enumerate(states):
+        for file in state.values():
+            for row_id in file.live_ids:
+                born.setdefault(row_id, version)
+    return born
+
+
+def _taken(
+    attempt: Attempt, model: Model, states: list[State], born: Mapping[int, int], *, serializable: bool
+) -> Iterator[str]:
     """Exactly the rows that match are gone, of all the files that the deletion comes after."""
     version, read = attempt.version, attempt.read_version
     if version is None or read is None or attempt.taken is None or version > model.latest:
         return
     by, rest = attempt.taken
-    before, after, seen = states[version - 1], states[version], states[read]
+    before, after = states[version - 1], states[version]
+    seen = {row_id for file in states[read].values() for row_id in file.live_ids}
     for path, file in before.items():
         matches = attempt.job.partition in (None, file.partition)
-        wanted = frozenset(range(rest, file.rows, by)) & file.left if matches else frozenset()
+        wanted = frozenset(at for at in file.left if matches and file.id_at(at) % by == rest)
         left = after[path].left if path in after else frozenset()
         if lost := file.left - left - wanted:
             yield f"{attempt.job.name} took the rows {sorted(lost)} of {path} that do not match"
-        if not wanted & left:
-            continue
-        unseen = path not in seen and is_blind_append(model.commits[file.since])
-        moved = not _brought_rows(model.commits[file.since], path)
-        if not moved and (serializable or not unseen):
-            yield f"{attempt.job.name} left the rows {sorted(wanted & left)} of {path}"
-
-
-def _brought_rows(actions: list[dict[str, Any]], path: str) -> bool:
-    return any(a["add"]["dataChange"] for a in actions if "add" in a and a["add"]["path"] == path)
+        missed = []
+        for at in sorted(wanted & left):
+            row_id = file.id_at(at)
+            if serializable or row_id in seen or not is_blind_append(model.commits[born[row_id]]):
+                missed.append(at)
+        if missed:
+            yield f"{attempt.job.name} left the rows {missed} of {path}"

@@ -34,7 +34,7 @@ class Verdict:
         violations: what was promised and not kept.
         outcomes: how the jobs' runs ended, counted.
         trace: what happened, a line each.
-        joined: see `Record`.
+        joined, carried, relocated: see `Record`.
         dropped: drops of features that were acknowledged.
     """
 
@@ -43,6 +43,8 @@ class Verdict:
     outcomes: Counter[str]
     trace: tuple[str, ...]
     joined: int = 0
+    carried: int = 0
+    relocated: int = 0
     dropped: int = 0
 
     @property
@@ -91,6 +93,8 @@ def run_plan(plan: Plan, *, program: ProgramFactory = Program, threads: bool = F
         outcomes=Counter(attempt.outcome for attempt in record.attempts),
         trace=tuple(scheduler.trace),
         joined=record.joined,
+        carried=record.carried,
+        relocated=record.relocated,
         dropped=sum(
             attempt.job.kind is Kind.DROP and attempt.outcome == "committed" for attempt in record.attempts
         ),

@@ -18,7 +18,7 @@ from tests.support.soak import SEED, rounds
 
 Record = Callable[[str, object], None]
 STAMPED_HISTORIES = rounds(usual=130, soak=20_000)
-ROWED_HISTORIES = rounds(usual=130, soak=20_000)
+ROWED_HISTORIES = rounds(usual=130, soak=100_000)
 DROPPING_HISTORIES = rounds(usual=30, soak=5_000)
 
 
@@ -47,20 +47,25 @@ def test_rows_that_are_gone_stay_gone_and_no_other_goes(record_property: Record)
     collect_garbage_rarely()
     broken: list[Verdict] = []
     outcomes: Counter[str] = Counter()
-    joined = 0
+    joined = carried = relocated = 0
     for number in range(ROWED_HISTORIES):
         verdict = run_plan(rowed(draw_plan(f"{SEED}:{number}")), program=RowProgram)
         outcomes.update(verdict.outcomes)
         joined += verdict.joined
+        carried += verdict.carried
+        relocated += verdict.relocated
         if verdict.new_violations:
             broken.append(verdict)
     record_property("histories", ROWED_HISTORIES)
     record_property("violations", len(broken))
+    for name, count in (("united", joined), ("carried over", carried), ("relocated", relocated)):
+        record_property(name, count)
     seeds = [verdict.plan.seed for verdict in broken]
     assert not broken, f"{len(broken)} of {ROWED_HISTORIES} histories: {seeds[:20]}\n{broken[0].report()}"
     assert outcomes["committed"] > ROWED_HISTORIES
     assert outcomes["conflict"] > 0
     assert joined > ROWED_HISTORIES // 100, "hardly two deletions have met"
+    assert min(carried, relocated) > ROWED_HISTORIES // 400, "hardly a deletion has met a rewrite"
 
 
 @pytest.mark.slow

@@ -13,9 +13,11 @@ import pytest
 
 from delta_core.deletion_vectors.file_update import unite
 from delta_core.transaction import conflict_checker, deletion_vector_merger
+from delta_core.transaction.carried_deletions import DeletionCarrier
 from delta_core.transaction.conflict_resolver import Resolution
 from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
 from delta_core.transaction.row_ids import RowIds
+from delta_core.transaction.row_map import RowsInOrder
 from tests.simulation.history import draw_plan
 from tests.simulation.rows import RowProgram, rowed
 from tests.simulation.simulation import collect_garbage_rarely, run_plan
@@ -79,6 +81,24 @@ def numbers_files_anew() -> AbstractContextManager[Any]:
     return mock.patch.object(RowIds, "_with_row_ids", numbered)
 
 
+def carries_nothing_over() -> AbstractContextManager[Any]:
+    """A rewrite commits its files as they are, whatever a winner deleted."""
+    original = DeletionCarrier._with_deletions
+    return mock.patch.object(
+        DeletionCarrier, "_with_deletions", lambda self, actions, carried: original(self, actions, {})
+    )
+
+
+def carries_over_to_the_row_beside() -> AbstractContextManager[Any]:
+    original = RowsInOrder.new_positions
+
+    def moved(self: RowsInOrder, rows: Any, new_files: Any) -> Any:
+        found = original(self, rows, new_files)
+        return found and {path: np.maximum(0, positions - 1) for path, positions in found.items()}
+
+    return mock.patch.object(RowsInOrder, "new_positions", moved)
+
+
 def lets_metadata_pass() -> AbstractContextManager[Any]:
     left = tuple(rule for rule in conflict_checker.CONFLICT_RULES if rule.name != "metadata_changed")
     return mock.patch.object(conflict_checker, "CONFLICT_RULES", left)
@@ -93,6 +113,8 @@ def lets_metadata_pass() -> AbstractContextManager[Any]:
         (leaves_it_to_the_winner, "twice"),
         (moves_rows_that_are_gone, "updates rows and loses"),
         (settles_whatever_the_winner_did, "is not live"),
+        (carries_nothing_over, "updates rows and loses"),
+        (carries_over_to_the_row_beside, "updates rows and loses"),
         (numbers_files_anew, "the ids"),
         (lets_metadata_pass, "gives the numbers"),
     ],

@@ -38,6 +38,7 @@ def ids(rows: list[dict[str, Any]]) -> list[int]:
     return sorted(row["id"] for row in rows)
 
 
+@pytest.mark.slow
 def test_versions_predicates_and_changes(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path, 1, 2, 3)
     DeltaTable(str(tmp_path)).delete("id = 2")
@@ -98,6 +99,7 @@ def test_refused_writes_leave_nothing(spark: SparkSession, tmp_path: Path) -> No
     assert rows_of(tmp_path) == [{"id": 1, "part": "p1"}]
 
 
+@pytest.mark.slow
 def test_a_stream_from_table_to_table(spark: SparkSession, tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     for number in range(3):

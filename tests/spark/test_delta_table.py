@@ -56,6 +56,7 @@ def test_a_path_without_a_table_is_an_analysis_error(spark: SparkSession, tmp_pa
     assert caught.value.getCondition() == "DELTA_MISSING_DELTA_TABLE"
 
 
+@pytest.mark.slow
 def test_rows_change_by_strings_and_columns(table: DeltaTable) -> None:
     table.delete("id = 1")
     table.delete(fn.col("id") == fn.lit(2))
@@ -154,6 +155,7 @@ def test_history_and_detail_have_delta_sparks_columns(table: DeltaTable) -> None
     assert detail["sizeInBytes"] > 0
 
 
+@pytest.mark.slow
 def test_files_are_rewritten_and_removed(spark: SparkSession, table: DeltaTable, tmp_path: Path) -> None:
     done = table.optimize().where("part = 1").executeCompaction().first()["metrics"]
     assert (done["numFilesAdded"], done["numFilesRemoved"], done["zOrderStats"]) == (1, 2, None)

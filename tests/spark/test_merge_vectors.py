@@ -113,6 +113,7 @@ def test_an_upsert_reads_no_old_value(
     assert rows == kept | {key: ("new", 2 * key) for key in (1, 2, 20)}
 
 
+@pytest.mark.slow
 def test_identity_defaults_constraints_and_new_columns(spark: SparkSession, tmp_path: Path) -> None:
     columns = (
         define_column("id", pa.int64()),

@@ -14,10 +14,12 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import (
     ConfigurationError,
     ExpressionError,
+    MissingDataFileError,
     SchemaMismatchError,
     StreamDataLossError,
     TableChangedError,
 )
+from delta_core.leases.pins import pins_in_force
 from tests.support.documents import EXAMPLES, run_blocks
 from tests.support.soak import SEED, rounds
 from tests.support.spark import collected, rows_of
@@ -84,7 +86,10 @@ def test_a_change_feed(spark: SparkSession, tmp_path: Path) -> None:
 def test_columns_and_predicates(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     append(table, 1, 2, 3)
-    assert read_all(spark, table, tmp_path, where="id > 1", columns=["ID"]) == [[{"id": 2}, {"id": 3}]]
+    options = {"where": "id > 1", "columns": ["ID"], "pinName": "copy"}
+    assert read_all(spark, table, tmp_path, **options) == [[{"id": 2}, {"id": 3}]]
+    (pin,) = pins_in_force(DeltaTable(str(table)).store, store_now_ms=0)
+    assert (pin.holder, pin.version) == ("the stream copy", 0)
 
 
 def test_wrong_arguments_of_a_source(spark: SparkSession, tmp_path: Path) -> None:
@@ -128,6 +133,13 @@ def test_errors_of_queries_have_their_types(spark: SparkSession, tmp_path: Path)
     with pytest.raises(Exception, match="id"):
         query.awaitTermination()
     assert isinstance(spark_jobs.stream_error(query), SchemaMismatchError)
+    stream = spark_jobs.stream(spark, str(table)).foreach_batch(lambda rows, _: None)
+    for path in table.glob("*.parquet"):
+        path.unlink()
+    query = stream.trigger(**AVAILABLE_NOW).start(tmp_path / "c4")
+    with pytest.raises(Exception, match="data file"):
+        query.awaitTermination()
+    assert isinstance(spark_jobs.stream_error(query), MissingDataFileError)
 
 
 def test_a_table_as_a_bus(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.extra, pytest.mark.spark]
 
-HISTORIES = rounds(usual=4, soak=30)
+HISTORIES = rounds(usual=3, soak=30)
 NAMES = {
     "maxFilesPerTrigger": "max_files",
     "maxBytesPerTrigger": "max_bytes",
@@ -122,7 +122,7 @@ def test_batches_are_those_of_delta_spark(
 def test_changes_of_columns_are_refused_where_delta_spark_refuses_them(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    requests = histories(tmp_path, "columns", rounds(usual=3, soak=30), columns=True)
+    requests = histories(tmp_path, "columns", rounds(usual=2, soak=30), columns=True)
     refused = 0
     for one, (expected, problem) in zip(requests, by_delta(tmp_path, requests), strict=True):
         if problem is None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
 
 from delta_core.execution.sinks import event_from_json
 from delta_core.jobs.codec import spec_to_json
@@ -80,7 +81,9 @@ class Driver:
 
 def rows_by_peer(table: Path, version: int | None = None) -> Counter[tuple[Any, ...]]:
     """The rows as the deltalake package reads them: a multiset, so a doubled row shows."""
-    rows = DeltaTable(str(table), version=version).to_pyarrow_table()
+    peer = DeltaTable(str(table), version=version)
+    # deltalake's Arrow datasets refuse deletion vectors; its queries read them.
+    rows = pa.table(QueryBuilder().register("t", peer).execute("SELECT * FROM t").read_all())
     names = sorted(rows.column_names)
     return Counter(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
 

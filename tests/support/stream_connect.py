@@ -30,7 +30,7 @@ def main(url: str, folder: Path) -> dict[str, Any]:
     spark = get_session(url, app_name="streams")
     found: dict[str, Any] = {"is_connect": is_connect(spark)}
     files, bus = folder / "files", folder / "bus"
-    spark.range(30).repartition(3).write.parquet(str(files))
+    spark.range(30).repartition(2).write.parquet(str(files))
     rows = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(str(files))
     arguments = {"checkpoint": folder / "in", "trigger": AVAILABLE_NOW}
     spark_jobs.stream_to(rows, str(bus), **arguments).awaitTermination()
@@ -46,16 +46,9 @@ def main(url: str, folder: Path) -> dict[str, Any]:
     writer.trigger(availableNow=True).start(str(folder / "source")).awaitTermination()
     found["source"] = ids(folder / "source")
 
-    counts = source.groupBy((source["id"] % 2).alias("id")).count()
-    writer = counts.writeStream.format("deltaward").option("checkpointLocation", str(folder / "d"))
-    writer.outputMode("complete").trigger(availableNow=True).start(str(folder / "odd")).awaitTermination()
-    found["complete"] = ids(folder / "odd")
-
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     read = spark.read.format("deltaward").load(str(bus))
     found["filtered"] = sorted(row["id"] for row in read.where("id > 5 AND id < 8").collect())
-    read.where("id < 3").write.format("deltaward").mode("append").save(str(folder / "written"))
-    found["written"] = ids(folder / "written")
     spark.stop()
     return found
 

@@ -44,13 +44,17 @@ def ingest(spark: SparkSession, way: str, folder: Path) -> StreamingQuery:
     return writer.trigger(**OFTEN).start(bus)
 
 
-def consume(spark: SparkSession, way: str, folder: Path, trigger: dict[str, Any]) -> StreamingQuery:
+def consume(
+    spark: SparkSession, way: str, folder: Path, trigger: dict[str, Any], *, most_files: int
+) -> StreamingQuery:
     """The query that copies the bus."""
     bus, target, checkpoint = (str(folder / f"{way}-{name}") for name in ("bus", "copy", "out"))
     if way == "fast":
-        reader = spark_jobs.stream(spark, bus, maxFilesPerTrigger=3).foreach_batch(partial(copy, target))
+        reader = spark_jobs.stream(spark, bus, maxFilesPerTrigger=most_files).foreach_batch(
+            partial(copy, target)
+        )
         return reader.trigger(**trigger).start(checkpoint)
-    rows = spark.readStream.format("deltaward").option("maxFilesPerTrigger", 3).load(bus)
+    rows = spark.readStream.format("deltaward").option("maxFilesPerTrigger", most_files).load(bus)
     writer = rows.writeStream.format("deltaward").option("checkpointLocation", checkpoint)
     return writer.trigger(**trigger).start(target)
 
@@ -58,7 +62,8 @@ def consume(spark: SparkSession, way: str, folder: Path, trigger: dict[str, Any]
 def main(folder: Path, *, finish: bool) -> None:
     spark = get_session(master="local[2]", conf=CONF, app_name="streams")
     if finish:
-        for query in [consume(spark, way, folder, {"availableNow": True}) for way in WAYS]:
+        now = {"availableNow": True}
+        for query in [consume(spark, way, folder, now, most_files=200) for way in WAYS]:
             query.awaitTermination()
         return
     for way in WAYS:
@@ -66,7 +71,7 @@ def main(folder: Path, *, finish: bool) -> None:
     for way in WAYS:
         while not (folder / f"{way}-bus" / "_delta_log" / f"{0:020d}.json").exists():
             spark.streams.awaitAnyTermination(1)
-        consume(spark, way, folder, OFTEN)
+        consume(spark, way, folder, OFTEN, most_files=3)
     spark.streams.awaitAnyTermination()
 
 

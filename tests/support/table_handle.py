@@ -18,7 +18,7 @@ class StoreTable:
         self.snapshot = Snapshot.load(store, clock=clock)
         self.verified_at_ms = clock.now_ms()
 
-    def update_incremental(self) -> None:
+    def adopt_newest(self) -> None:
         self.adopt(self.snapshot.refresh())
 
     def adopt(self, snapshot: Snapshot) -> None:

@@ -1,5 +1,6 @@
 """The built-in job kinds, one verb per file."""
 
+from delta_core.jobs.kinds.auto_compact import AUTO_COMPACT_KIND
 from delta_core.jobs.kinds.checkpoint import CHECKPOINT, CLEANUP_METADATA
 from delta_core.jobs.kinds.clone import CLONE
 from delta_core.jobs.kinds.convert import CONVERT
@@ -14,6 +15,7 @@ from delta_core.jobs.kinds.verify import VERIFY
 from delta_core.jobs.registry import JobKind
 
 BUILTIN_KINDS: tuple[JobKind, ...] = (
+    AUTO_COMPACT_KIND,
     CHECKPOINT,
     CLEANUP_METADATA,
     CLONE,

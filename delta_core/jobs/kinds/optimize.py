@@ -78,6 +78,14 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
     snapshot = context.require_snapshot()
     roots = context.allowed_roots(spec)
     plan = _make_plan(snapshot, spec.params, DataAccess(allowed_roots=roots, clock=context.clock))
+    return applied(spec, context, snapshot, plan)
+
+
+def applied(
+    spec: JobSpec, context: JobContext, snapshot: Snapshot, plan: _Plan, *, auto: bool = False
+) -> JobResult:
+    """Apply a plan, unless the job is a dry run. `auto` is recorded in the operation's parameters."""
+    roots = context.allowed_roots(spec)
     bins = len(plan.bins) if isinstance(plan, CompactionPlan) else len(plan.groups)
     context.reporter.emit("files.planned", files=plan.num_files, bytes=plan.total_bytes, bins=bins)
     if spec.params.get("dry_run", False):
@@ -93,6 +101,7 @@ def run(spec: JobSpec, context: JobContext) -> JobResult:
         plan,
         memory_limit_bytes=spec.params.get("memory_limit_bytes"),
         compression=spec.params.get("compression", "snappy"),
+        auto=auto,
         run=run,
     )
     already_applied = result.committed is not None and result.committed.already_applied

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from delta_core.errors import InvalidJobSpecError
+from delta_core.jobs.params.row_expressions import require_row_expression
 
 DEDUPLICATE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": ["object", "null"],
@@ -48,7 +49,7 @@ def parse_deduplicate(value: Mapping[str, Any] | None) -> Deduplication | None:
     """Parse the parameter `deduplicate`.
 
     Raises:
-        InvalidJobSpecError: no key column is given.
+        InvalidJobSpecError: no key column is given, or the order has a subquery.
     """
     if value is None:
         return None
@@ -58,6 +59,8 @@ def parse_deduplicate(value: Mapping[str, Any] | None) -> Deduplication | None:
         )
     return Deduplication(
         keys=tuple(value["keys"]),
-        order_by=tuple(value.get("order_by") or ()),
+        order_by=tuple(
+            require_row_expression(item, what="order of deduplicate") for item in value.get("order_by") or ()
+        ),
         against_table=value.get("against_table", False),
     )

@@ -11,6 +11,7 @@ from delta_core.jobs.params.contract import CONTRACT_SCHEMA, contract_of
 from delta_core.jobs.params.deduplicate import DEDUPLICATE_SCHEMA, Deduplication, parse_deduplicate
 from delta_core.jobs.params.engine_io import ENGINE_IO_SCHEMA, EngineIO
 from delta_core.jobs.params.merge_clauses import ACTIONS, ClauseParams, clauses_schema, parse_clauses
+from delta_core.jobs.params.row_expressions import require_row_expression
 from delta_core.jobs.params.source import SOURCE_SCHEMA, Source, parse_source
 from delta_core.policies.contract import Contract
 
@@ -65,7 +66,7 @@ def parse_merge(params: Mapping[str, Any]) -> MergeParams:
         raise InvalidJobSpecError(error.problem, cause=error.cause, fix=error.fix) from error
     return MergeParams(
         source=parse_source(params["source"]),
-        on=params["on"],
+        on=require_row_expression(params["on"], what="condition on"),
         clauses=clauses,
         target_alias=params.get("target_alias", "t"),
         source_alias=params.get("source_alias", "s"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from delta_core.errors import ConfigurationError
+from delta_core.jobs.params.row_expressions import require_row_expression
 from delta_core.merge.clauses import ACTIONS as ACTIONS
 from delta_core.merge.clauses import MergeAction as MergeAction
 from delta_core.merge.clauses import check_clauses as check_clauses
@@ -48,6 +49,7 @@ def parse_clauses(params: Mapping[str, Any]) -> dict[str, tuple[ClauseParams, ..
 
     Raises:
         ConfigurationError: see `check_clauses`; or a condition or value is not SQL text.
+        InvalidJobSpecError: a condition or value has a subquery.
     """
     lists = {
         name: tuple(
@@ -74,7 +76,7 @@ def _parse_clause(at: str, item: Mapping[str, Any], values_key: str) -> ClausePa
 def _sql(what: str, value: object) -> str:
     """The SQL text of a condition or value, which may be a number or a boolean in JSON."""
     if isinstance(value, (str, int, float)) and str(value).strip():
-        return str(value)
+        return require_row_expression(str(value), what=what)
     raise ConfigurationError(
         f"The {what} is not SQL text.", cause=f"It is {value!r}.", fix="Give a Spark SQL expression."
     )

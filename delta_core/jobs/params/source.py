@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from delta_core.errors import InvalidJobSpecError, SchemaError
 from delta_core.jobs.params.contract import COLUMNS_SCHEMA
+from delta_core.jobs.params.row_expressions import require_row_expression
 from delta_core.policies.contract import schema_of_columns
 from delta_core.schema.types import StructType
 from delta_core.storage.uri import local_path_of_uri, uri_scheme, with_home
@@ -60,8 +61,8 @@ SOURCE_SCHEMA: Final[Mapping[str, Any]] = {
         },
         "where": {
             "type": ["string", "null"],
-            "description": "Spark SQL condition over the source's columns; only rows for which it is "
-            "true are read",
+            "description": "Spark SQL condition over the source's columns, without subqueries; only rows for "
+            "which it is true are read",
         },
         "select": {
             "type": "object",
@@ -107,8 +108,8 @@ def parse_source(source: Mapping[str, Any]) -> Source:
     """Parse a source that conforms to `SOURCE_SCHEMA`.
 
     Raises:
-        InvalidJobSpecError: no file is given, a type does not exist, or a setting does not apply to the
-            format.
+        InvalidJobSpecError: no file is given, a type does not exist, a setting does not apply to the
+            format, or an expression has a subquery.
     """
     chosen = source["format"]
     if not source["uris"]:
@@ -134,6 +135,7 @@ def parse_source(source: Mapping[str, Any]) -> Source:
             "The setting source.group_by needs aggregates.",
             fix="Add them to source.select, such as {n: count(*)}.",
         )
+    where = source.get("where")
     return Source(
         format=chosen,
         uris=tuple(uri if chosen == "delta" else _file_uri(uri) for uri in map(with_home, source["uris"])),
@@ -142,9 +144,9 @@ def parse_source(source: Mapping[str, Any]) -> Source:
         corrupt_column=source.get("corrupt_column"),
         version=source.get("version"),
         changes_since=since,
-        where=source.get("where"),
-        select={key: str(value) for key, value in (source.get("select") or {}).items()},
-        group_by={key: str(value) for key, value in (source.get("group_by") or {}).items()},
+        where=None if where is None else require_row_expression(where, what="setting source.where"),
+        select=_expressions(source, "select"),
+        group_by=_expressions(source, "group_by"),
     )
 
 
@@ -164,6 +166,13 @@ def _file_uri(uri: str) -> str:
         # The name of a link to a file is kept: its extension can define a compression.
         path = os.path.join(os.path.realpath(directory), name) if is_name else os.path.realpath(path)
     return path if scheme is None else f"file://{path}"
+
+
+def _expressions(source: Mapping[str, Any], name: str) -> dict[str, str]:
+    expressions = {key: str(value) for key, value in (source.get(name) or {}).items()}
+    for key, sql in expressions.items():
+        require_row_expression(sql, what=f"expression of source.{name}.{key}")
+    return expressions
 
 
 def as_option(value: object) -> str:

@@ -17,7 +17,7 @@ from delta_core.maintenance.rewriting.rewrite import NewFiles, Operation, Rewrit
 from delta_core.maintenance.rewriting.writing import added_file
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
-from delta_core.transaction.carried_deletions import MovedRows
+from delta_core.transaction.row_map import MovedRows
 
 
 def rewrite_bins(

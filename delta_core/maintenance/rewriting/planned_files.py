@@ -21,6 +21,10 @@ from delta_core.storage.uri import resolve_data_path
 _LOGGER = logging.getLogger(__name__)
 
 
+class StalePlanError(ConcurrentDeleteDeleteError):
+    """A planned file is not live any more when the rewrite begins. Nothing was written."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFile:
     """A file to rewrite; `path` is as in the log."""
@@ -40,7 +44,7 @@ def still_live(latest: Snapshot, planned: Mapping[str, int], *, planned_version:
         planned_version: the version that the plan was made from, for error messages.
 
     Raises:
-        ConcurrentDeleteDeleteError: a file is no longer live, or another file has its path.
+        StalePlanError: a file is no longer live, or another file has its path.
     """
     columns = ["path", "partition_values", "size_bytes", "tags", "deletion_vector", "clustering_provider"]
     files = latest.files.to_table([*columns, "base_row_id", "default_row_commit_version"])
@@ -48,7 +52,7 @@ def still_live(latest: Snapshot, planned: Mapping[str, int], *, planned_version:
     sizes = dict(zip(live["path"].to_pylist(), live["size_bytes"].to_pylist(), strict=True))
     missing = [path for path, size in planned.items() if sizes.get(path) != size]
     if missing:
-        raise ConcurrentDeleteDeleteError(
+        raise StalePlanError(
             f"{len(missing)} of {len(planned)} planned files are no longer in the table, "
             f"such as {missing[0]!r}.",
             cause=f"A commit between versions {planned_version} and {latest.version} removed them.",

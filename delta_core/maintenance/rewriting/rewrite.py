@@ -8,22 +8,22 @@ from typing import Any
 
 from delta_core.actions import AddFile, Metadata
 from delta_core.data.file_writer import Compression
-from delta_core.data.write_plan import write_plan_of
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.dml.row_statement import uses_deletion_vectors
+from delta_core.dml.sorted_rows import rows_of_any_order
 from delta_core.maintenance.rewriting.layout import layout_fields
 from delta_core.maintenance.rewriting.metrics import operation_metrics
 from delta_core.maintenance.rewriting.planned_files import LiveSources, PlannedFile, still_live
-from delta_core.maintenance.rewriting.rows_by_id import RowsById
 from delta_core.run import Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.task_stores import share_with_tasks
 from delta_core.table_features.feature import WriterKind
-from delta_core.transaction.carried_deletions import DeletionCarrier, MovedRows, RowMap, RowsInOrder
+from delta_core.transaction.carried_deletions import DeletionCarrier
 from delta_core.transaction.commit_result import Committed
 from delta_core.transaction.file_actions import remove_actions
 from delta_core.transaction.isolation import IsolationLevel
 from delta_core.transaction.owned_files import OwnedFiles
+from delta_core.transaction.row_map import MovedRows, RowMap, RowsInOrder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,8 @@ def rewrite(
     feed see no change. When the commit fails, the new files are deleted, unless its outcome is unknown.
 
     If the table uses deletion vectors, rows that other commits delete meanwhile are deleted from the new
-    files (`carried_deletions`). For that, `write` must keep the order of rows, or rows must have row ids.
+    files (`carried_deletions`). If `write` does not keep the order of rows, the rows are found by their row
+    ids or their values.
 
     Args:
         latest: the newest version, after a check that this writer can rewrite the table's files.
@@ -156,17 +157,12 @@ def rewrite(
 
 
 def _resolver(latest: Snapshot, new: NewFiles, run: Run) -> DeletionCarrier | None:
-    """The resolver for deletions of concurrent commits; None where their rows would not be found."""
+    """The resolver for deletions of concurrent commits; None in a table without deletion vectors."""
     if not uses_deletion_vectors(latest):
         return None
-    rows: RowMap
+    rows: RowMap = rows_of_any_order(latest, access=run.access)
     if new.moved is not None:
         rows = RowsInOrder(new.moved)
-    else:
-        tracking = write_plan_of(latest).row_tracking
-        if tracking is None:
-            return None
-        rows = RowsById(latest, tracking, access=run.access)
     return DeletionCarrier(
         latest.store, rows, properties=latest.properties, access=run.access, clock=run.clock
     )

@@ -39,7 +39,6 @@ NAMES_ELSEWHERE = {
     "RENAME COLUMN": "one commit of one action, as ADD COLUMNS is",
     "REPLACE TABLE": "one commit of actions without new files; tests/unit/dml/test_replace_table.py",
     "CREATE OR REPLACE TABLE": "as REPLACE TABLE",
-    "UPDATE TABLE METADATA": "as SET TABLE DESCRIPTION",
     "REMOVE DOMAIN METADATA": "one commit of one action, as SET DOMAIN METADATA is; no table here has one",
 }
 """Names of commits that no operation here, or in `featured`, makes, with the reason."""

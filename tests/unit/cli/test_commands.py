@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 from typer.testing import CliRunner
 
+from delta_core import DeltaTable
 from delta_core.actions import SetTransaction
 from delta_core.cli import command_group, job_commands
 from delta_core.cli.app import app
@@ -163,6 +164,15 @@ def test_a_plan_is_worded_for_people(table: str) -> None:
     assert "nothing to compact" in call("plan", table).stdout
     deltalake.write_deltalake(table, pa.table({"id": [9], "s": ["x"]}), mode="append")
     assert "1 commit follows" in call("plan", table).stdout
+
+
+def test_pins_of_streams_are_shown(table: str) -> None:
+    for _ in DeltaTable(table).follow(pin="daily"):
+        pass
+    shown = call("describe", table).stdout
+    assert "the stream daily" in shown
+    pins = json.loads(call("describe", table, "--json").stdout)["output"]["pins"]
+    assert [(pin["holder"], pin["following"]) for pin in pins] == [("the stream daily", "commits")]
 
 
 def test_times_name_their_zone(table: str) -> None:

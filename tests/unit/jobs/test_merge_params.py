@@ -42,6 +42,12 @@ def test_clauses_are_values() -> None:
         ({"not_matched": [{"action": "delete"}]}, r"not_matched\[0\]\.action must be one of"),
         ({"not_matched_by_source": [{"action": "update_all"}]}, "action must be one of"),
         ({"matched": [{"action": "update"}]}, "sets no column"),
+        ({"on": "t.id IN (SELECT 1)", "matched": [{"action": "delete"}]}, "condition on has a subquery"),
+        (
+            {"matched": [{"action": "update", "set": {"id": "(select 1)"}}]},
+            r"value of 'id' in the clause matched\[0\] has a subquery",
+        ),
+        ({"matched": [{"action": "delete", "condition": "exists(from t)"}]}, "has a subquery"),
         (
             {"matched": [{"action": "update", "set": {"id": None}}]},
             r"value of 'id' in the clause matched\[0\]",

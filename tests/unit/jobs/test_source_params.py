@@ -54,6 +54,24 @@ def test_a_setting_of_another_format_is_refused(settings: dict) -> None:
         parse_source({"uris": ["/x"], **settings})
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"where": "id < (SELECT max(id) FROM parquet.`/elsewhere`)"},
+        {"select": {"id": "id", "x": "(/* a */ select 1)"}},
+        {"select": {"n": "count(*)"}, "group_by": {"x": "exists(from t)"}},
+    ],
+)
+def test_a_subquery_is_refused(settings: dict) -> None:
+    with pytest.raises(InvalidJobSpecError, match="has a subquery"):
+        parse_source({"format": "parquet", "uris": ["/x"], **settings})
+
+
+def test_a_subquery_in_an_order_is_refused() -> None:
+    with pytest.raises(InvalidJobSpecError, match="order of deduplicate has a subquery"):
+        parse_deduplicate({"keys": ["id"], "order_by": ["(select 1) DESC"]})
+
+
 def test_options_are_text() -> None:
     assert parse_source({"format": "csv", "uris": ["/x"], "options": {"header": True, "n": 3}}).options == {
         "header": "true",

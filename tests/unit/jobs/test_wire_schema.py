@@ -45,5 +45,5 @@ def test_kinds_are_the_ones_promised() -> None:
     assert names == {
         *("checkpoint", "cleanup_metadata", "describe", "observe", "optimize"),
         *("plan", "repair", "restore", "vacuum", "verify"),
-        *("clone", "convert", "properties"),
+        *("auto_compact", "clone", "convert", "properties"),
     }

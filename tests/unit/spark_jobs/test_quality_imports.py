@@ -89,6 +89,7 @@ def test_a_suite_that_native_rules_judge_needs_neither(tmp_path: Path) -> None:
     gated(tmp_path, expect(NOT_NULL, column="n"), *_native(), before=before)
 
 
+@pytest.mark.slow
 def test_a_suite_that_needs_the_library_loads_it(tmp_path: Path) -> None:
     kind = "expect_column_value_z_scores_to_be_less_than"
     scores = expect(kind, column="id", threshold=9, double_sided=True)

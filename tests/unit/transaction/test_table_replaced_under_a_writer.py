@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from delta_core import DeltaTable, GroupCommit, write_deltalake
 from delta_core.clock import ManualClock
+from delta_core.dml.write import HANDLE_MAX_AGE_MS
 from delta_core.errors import DeltaError, StaleCommitError, StorageError
 from delta_core.maintenance.restore.apply import apply_restore
 from delta_core.maintenance.restore.plan import plan_restore
@@ -139,3 +141,62 @@ def test_refreshing_makes_a_snapshot_known_again(uri: str, clock: ManualClock) -
     assert snapshot.verified_at_ms == START_MS
     assert snapshot.refresh() is snapshot
     assert snapshot.verified_at_ms == START_MS + 100_000
+
+
+_CHANGES: dict[str, Callable[[DeltaTable], object]] = {
+    "overwrite": lambda table: write_deltalake(table, OURS, mode="overwrite"),
+    "delete": lambda table: table.delete(),
+    "update": lambda table: table.update(updates={"a": "a + 1"}),
+    "merge": lambda table: (
+        table.merge(OURS, "t.a = s.a", source_alias="s", target_alias="t")
+        .when_not_matched_insert_all()
+        .execute()
+    ),
+    "compact": lambda table: table.optimize.compact(),
+    "alter": lambda table: table.alter.set_properties({"mine": "1"}),
+    "restore": lambda table: table.restore(0),
+    "vacuum": lambda table: table.vacuum(dry_run=False),
+    "repair": lambda table: table.repair(),
+}
+
+
+@pytest.mark.parametrize("verb", sorted(_CHANGES))
+@pytest.mark.parametrize("versions", [1, 6])
+def test_no_change_through_a_handle_is_made_to_another_table(
+    tmp_path: Path, verb: str, versions: int
+) -> None:
+    uri = str(tmp_path / "t")
+    for _ in range(3):
+        write_deltalake(uri, OURS, mode="append")
+    change, table = _CHANGES[verb], DeltaTable(uri)
+    shutil.rmtree(uri)
+    for _ in range(versions):
+        write_deltalake(uri, OURS, mode="append")
+    for _ in range(2):
+        with pytest.raises(StaleCommitError, match="no longer the one"):
+            change(table)
+    assert (DeltaTable(uri).version(), DeltaTable(uri).count()) == (versions - 1, versions)
+    table.update_incremental()
+    change(table)
+
+
+def test_an_old_handle_does_not_append_to_another_table(uri: str, clock: ManualClock) -> None:
+    table = DeltaTable(uri, clock=clock)
+    shutil.rmtree(uri)
+    write_deltalake(uri, OURS, clock=clock)
+    clock.advance(HANDLE_MAX_AGE_MS + 1)
+    with pytest.raises(StaleCommitError, match="no longer the one"):
+        write_deltalake(table, OURS, mode="append", clock=clock)
+    assert DeltaTable(uri).count() == 1
+
+
+def test_a_table_with_a_new_id_in_the_same_log_is_the_same(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, OURS)
+    table = DeltaTable(uri)
+    lines = (tmp_path / "t/_delta_log" / f"{0:020}.json").read_text().splitlines()
+    (document,) = [json.loads(line) for line in lines if line.startswith('{"metaData"')]
+    document["metaData"]["id"] = "another"
+    (tmp_path / "t/_delta_log" / f"{1:020}.json").write_text(json.dumps(document))
+    table.delete()
+    assert (table.version(), table.metadata().id) == (2, "another")

@@ -14,7 +14,7 @@ from delta_core.scan.row_tracking import ROW_ID, FileRowTracking, RowTrackingRea
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.data_access import DataAccess
 from delta_core.table_features.row_tracking import RowTracking
-from delta_core.transaction.carried_deletions import OldFile
+from delta_core.transaction.row_map import OldRows, by_partition
 
 RowIds = npt.NDArray[np.int64]
 
@@ -22,8 +22,8 @@ RowIds = npt.NDArray[np.int64]
 class RowsById:
     """The row map of a rewrite in a table with row tracking (PROTOCOL.md, "Row Tracking").
 
-    Requests: the ids of the wanted rows are read from the old file, if it has a column for them, and those of
-    all rows from the new files of its partition. Memory: eight bytes for each row of one new file.
+    Requests: the ids of the wanted rows are read from the old files, if these have a column for them, and
+    those of all rows from the new files of their partitions. Memory: eight bytes for each row of a new file.
     """
 
     def __init__(self, snapshot: Snapshot, tracking: RowTracking, *, access: DataAccess) -> None:
@@ -40,24 +40,29 @@ class RowsById:
         )
 
     def new_positions(
-        self, file: OldFile, positions: Positions, new_files: Sequence[AddFile]
+        self, rows: Sequence[OldRows], new_files: Sequence[AddFile]
     ) -> Mapping[str, Positions] | None:
         """See `RowMap`."""
-        own = file.remove
+        found: dict[str, Positions] = {}
+        for group in by_partition(rows, new_files):
+            wanted = np.concatenate([self._ids_of(old) for old in group.rows])
+            left = len(wanted)
+            for new in group.new_files:
+                ids = self._ids(new.path, group.partition_values, NO_NUMBERS)
+                where: Positions = np.flatnonzero(np.isin(ids, wanted))
+                if len(where):
+                    found[new.path] = where
+                    left -= len(where)
+            if left:
+                return None
+        return found
+
+    def _ids_of(self, old: OldRows) -> RowIds:
+        own = old.file.remove
         numbers = FileRowTracking(
             base_row_id=own.base_row_id, default_row_commit_version=own.default_row_commit_version
         )
-        values = own.partition_values or {}
-        wanted = self._ids(own.path, values, numbers, only=lambda _: positions)
-        found: dict[str, Positions] = {}
-        for new in new_files:
-            if new.partition_values != values:
-                continue
-            ids = self._ids(new.path, values, NO_NUMBERS)
-            where: Positions = np.flatnonzero(np.isin(ids, wanted))
-            if len(where):
-                found[new.path] = where
-        return found if sum(map(len, found.values())) == len(wanted) else None
+        return self._ids(own.path, own.partition_values or {}, numbers, only=lambda _: old.positions)
 
     def _ids(
         self,
