@@ -141,6 +141,13 @@ class FeatureNotPresentError(SparkConditionError, AnalysisException, FeatureRemo
     sql_state = "55000"
 
 
+class PathNotATableError(SparkConditionError, AnalysisException, TableNotFoundError):
+    """There is no table at a path."""
+
+    condition = "DELTA_MISSING_DELTA_TABLE"
+    sql_state = "42P01"
+
+
 class NonRemovableFeatureError(SparkConditionError, AnalysisException, FeatureRemovalError):
     """A feature that no table can lose."""
 

@@ -102,7 +102,10 @@ def _keep(
 
 def _examples(options: argparse.Namespace, folder: Path) -> list[unittest.TestCase]:
     """The examples as tests: the session is the one that runs, and paths are in a folder of their own."""
-    return [_example(name, _text_of(options, f"examples/python/{name}.py"), folder) for name in EXAMPLES]
+    return [
+        _example(name, _text_of(options, f"examples/python/{name}.py"), folder)
+        for name in options.only or EXAMPLES
+    ]
 
 
 def _example(name: str, code: str, folder: Path) -> unittest.TestCase:

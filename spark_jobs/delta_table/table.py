@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import delta_core
 from delta_core.boundary import public_class
 from delta_core.clock import SYSTEM_CLOCK, Clock
-from delta_core.errors import ConfigurationError
+from delta_core.errors import ConfigurationError, TableNotFoundError
 from delta_core.jobs.params.engine_io import EngineIO
 from delta_core.maintenance.manifests import write_manifests
 from delta_core.schema.partition_values import parse_timestamp
@@ -38,7 +38,7 @@ from spark_jobs.dml.delete import delete
 from spark_jobs.dml.update import update
 from spark_jobs.engine_io import engine_io_of, table_reach
 from spark_jobs.reader.read import read_snapshot, to_epoch_ms
-from spark_jobs.spark_errors import ArgumentValueError, TimestampError
+from spark_jobs.spark_errors import ArgumentValueError, PathNotATableError, TimestampError
 from spark_jobs.writer.commits import record_commit, record_result
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class DeltaTable:
             engine_io: `auto`, `native` or `arrow`.
 
         Raises:
-            TableNotFoundError: no table exists at the path.
+            PathNotATableError: no table exists at the path. It is also an `AnalysisException`.
         """
         options = {**hadoop_options(hadoopConf), **(storage_options or {})}
         table = cls(
@@ -117,7 +117,12 @@ class DeltaTable:
             allowed_roots=allowed_roots,
             engine_io=engine_io,
         )
-        table._handle.snapshot()
+        try:
+            table._handle.snapshot()
+        except TableNotFoundError as error:
+            raise PathNotATableError(
+                f"{path} is not a Delta table.", cause=error.cause or error.problem, fix=error.fix
+            ) from error
         return table
 
     @classmethod

@@ -12,7 +12,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import DateType, IntegerType, LongType, StringType, StructField, StructType
 
 import spark_jobs
-from delta_core.errors import DeltaError, RetentionTooShortError, SchemaMismatchError
+from delta_core.errors import DeltaError, RetentionTooShortError, SchemaMismatchError, TableNotFoundError
 from spark_jobs import DeltaTable, IdentityGenerator
 from spark_jobs.spark_errors import (
     ArgumentTypeError,
@@ -47,6 +47,13 @@ def table(spark: SparkSession, tmp_path: Path) -> DeltaTable:
 
 def ids(table: DeltaTable) -> list[int]:
     return sorted(row["id"] for row in table.toDF().select("id").collect())
+
+
+def test_a_path_without_a_table_is_an_analysis_error(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException, match="is not a Delta table") as caught:
+        DeltaTable.forPath(spark, str(tmp_path / "nothing"))
+    assert isinstance(caught.value, TableNotFoundError)
+    assert caught.value.getCondition() == "DELTA_MISSING_DELTA_TABLE"
 
 
 @pytest.mark.slow
