@@ -18,6 +18,8 @@ from tests.support.spark import collected
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 
 def append(table: Path, *ids: int) -> None:
     rows = pa.table({"id": pa.array(ids, pa.int64()), "part": [f"p{i % 2}" for i in ids]})
@@ -38,7 +40,6 @@ def ids(rows: list[dict[str, Any]]) -> list[int]:
     return sorted(row["id"] for row in rows)
 
 
-@pytest.mark.slow
 def test_versions_predicates_and_changes(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path, 1, 2, 3)
     DeltaTable(str(tmp_path)).delete("id = 2")
@@ -99,7 +100,6 @@ def test_refused_writes_leave_nothing(spark: SparkSession, tmp_path: Path) -> No
     assert rows_of(tmp_path) == [{"id": 1, "part": "p1"}]
 
 
-@pytest.mark.slow
 def test_a_stream_from_table_to_table(spark: SparkSession, tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     for number in range(3):

@@ -53,6 +53,7 @@ READING_JOBS = {
 
 
 JOBS_ELSEWHERE = {
+    "auto_compact": "plans and applies as `compaction` does, under a lease",
     "clone": "plans and applies as `deep clone` and `shallow clone` of `featured` do",
     "convert": "plans and applies as `convert` of `featured` does",
     "properties": "sets as the operations of `featured_changes` do; one commit of one action each",
