@@ -24,7 +24,8 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"")
 def spark_sql(text: str | None) -> str | None:
     """The SQL text with names in backticks in place of double quotes, which are strings in Spark.
 
-    A backslash in a string is kept as it is: Spark would read it as an escape.
+    A backslash in a string is kept as it is: Spark would read it as an escape. Two quotes in a string are one
+    quote, which Spark reads as two strings.
     """
     return _TOKEN.sub(_requoted, text) if isinstance(text, str) else text
 
@@ -33,7 +34,9 @@ def _requoted(match: re.Match[str]) -> str:
     token = match[0]
     if token.startswith('"'):
         return "`" + token[1:-1].replace('""', '"').replace("`", "``") + "`"
-    return token.replace("\\", "\\\\") if token.startswith("'") else token
+    if not token.startswith("'"):
+        return token
+    return "'" + token[1:-1].replace("\\", "\\\\").replace("''", "\\'") + "'"
 
 
 def duckdb_sql(text: str) -> str:

@@ -423,7 +423,9 @@ class DeltaTable:
                 "accepted."
             )
         run = self._run(commit_properties, post_commithook_properties, writer_properties)
-        texts = None if updates is None else {name: spark_sql(text) for name, text in updates.items()}
+        texts = None
+        if updates is not None:
+            texts = {spark_sql(name): spark_sql(text) for name, text in updates.items()}
         return _changes.update(
             self.delta_table, run, updates=texts, new_values=new_values, predicate=predicate
         )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.dml.input_data import as_rows
-from delta_core.errors import DeltaError, SchemaMismatchError, StorageError
+from delta_core.errors import DeltaError, InputDataError, SchemaMismatchError, StorageError
 from delta_core.errors.definitions import unreadable_data
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.evaluate import evaluate
@@ -35,6 +36,9 @@ FEW_ROWS: Final = 5_000
 _SMALL_BYTES: Final = 64 << 20
 _BLOCK_ROWS: Final = 1 << 18
 _SPILLED_ROWS: Final = 1 << 16
+
+# Streams that a merge has begun to read. Read again they would seem empty, and all rows without a match.
+_READ: Final[WeakSet[pa.RecordBatchReader]] = WeakSet()
 
 Rows = npt.NDArray[np.int64]
 """Numbers of rows, counted from 0."""
@@ -249,13 +253,20 @@ def fixed_source(rows: Any, schema: StructType, *, spill_bytes: int = SPILL_BYTE
     """Read the source once. A stream of more than `spill_bytes` goes to a private temporary file.
 
     Raises:
-        InputDataError: the stream failed.
+        InputDataError: the stream failed, or a merge has read it before.
         StorageError: the temporary file cannot be written.
     """
     if isinstance(rows, pa.Table):
         table = _in_few_chunks(conform(schema, rows))
         yield MergeSource(schema=schema, stored=_HeldRows(table))
         return
+    if rows in _READ:
+        raise InputDataError(
+            "The source of the merge is a stream that a merge has read before.",
+            cause="It has no rows left, so every row of the table would be without a match.",
+            fix="Call merge again with a new stream, or pass a table.",
+        )
+    _READ.add(rows)
     folder: str | None = None
     try:
         batches: list[pa.RecordBatch] = []

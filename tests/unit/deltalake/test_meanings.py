@@ -210,3 +210,34 @@ def test_numbers_in_structs_are_cast_by_a_merge(tmp_path: Path) -> None:
     assert {"x": 7, "s": {"a": 7}} in table.to_pyarrow_table().to_pylist()
     with pytest.raises(DeltaError):
         merged(1 << 20)
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    ["name = 'it''s'", "name = 'x''''y'", "name LIKE 'it''%'", "name IN ('it''s', '')", r"""name = 'a\b'"""],
+)
+def test_strings_and_names_are_quoted_as_in_the_package(tmp_path: Path, predicate: str) -> None:
+    rows = pa.table({"x": [1, 2, 3, 4], "name": ["it's", "x''y", "a\\b", None]})
+    found = []
+    for library in (theirs, ours):
+        uri = str(tmp_path / library.__name__)
+        library.write_deltalake(uri, rows)
+        library.DeltaTable(uri).update({'"name"': "'O''Brien'"}, predicate=predicate)
+        found.append(library.DeltaTable(uri).to_pandas().sort_values("x")["name"].fillna("").tolist())
+    assert found[0] == found[1]
+    assert found[1].count("O'Brien") == 1
+
+
+def test_other_types_are_cast_when_schemas_are_merged(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, pa.table({"x": pa.array([1], pa.int32())}))
+    with pytest.raises(SchemaMismatchError, match="Cannot cast field x from Int64 to Int32"):
+        ours.write_deltalake(tmp_path, pa.table({"x": [2]}), mode="append")
+    ours.write_deltalake(tmp_path, pa.table({"x": [2]}), mode="append", schema_mode="merge")
+    assert sorted(ours.DeltaTable(tmp_path).to_pandas()["x"]) == [1, 2]
+
+
+def test_filters_order_nan_after_all_numbers(tmp_path: Path) -> None:
+    ours.write_deltalake(tmp_path, pa.table({"x": [1.0, float("nan"), None]}))
+    table = ours.DeltaTable(tmp_path)
+    assert len(table.to_pandas(filters=[("x", ">", 5)])) == 1
+    assert len(table.to_pandas(filters=[("x", "=", None)])) == 1

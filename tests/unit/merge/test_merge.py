@@ -12,12 +12,20 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from delta_core import CommitProperties, DeltaTable, IdentityGenerator, define_column, write_deltalake
+from delta_core import (
+    CommitProperties,
+    DeltaTable,
+    IdentityGenerator,
+    define_column,
+    deltalake,
+    write_deltalake,
+)
 from delta_core.errors import (
     ConfigurationError,
     ConstraintViolationError,
     DeltaError,
     ExpressionError,
+    InputDataError,
     InvalidTableError,
     MergeDuplicateMatchError,
     SchemaMismatchError,
@@ -380,3 +388,21 @@ def test_change_data_tells_what_changed(tmp_path: Path) -> None:
             }
         )
     )
+
+
+@pytest.mark.parametrize("opened", [DeltaTable, deltalake.DeltaTable], ids=["core", "compatible"])
+def test_a_stream_that_was_read_is_not_an_empty_source(tmp_path: Path, opened: Any) -> None:
+    numbered(tmp_path)
+    source = source_of(0, 1)
+    stream = pa.RecordBatchReader.from_batches(source.schema, source.to_batches())
+
+    def merger() -> Any:
+        builder = opened(tmp_path).merge(stream, ON, source_alias="source", target_alias="target")
+        return builder.when_matched_update_all().when_not_matched_by_source_delete()
+
+    first = merger()
+    first.execute()
+    for again in (first, merger()):
+        with pytest.raises(InputDataError, match="has read before"):
+            again.execute()
+    assert DeltaTable(tmp_path).count() == 2
