@@ -45,6 +45,16 @@ def started(program: str, folder: Path, *arguments: str) -> subprocess.Popen[byt
         )
 
 
+def finished(program: str, folder: Path) -> int:
+    """The exit code of the program that reads and writes what is left."""
+    process = started(program, folder, "finish")
+    try:
+        return process.wait(timeout=900)
+    finally:
+        if process.poll() is None:
+            kill(process)
+
+
 def kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -69,6 +79,8 @@ def wait_for(table: Path, version: int, process: subprocess.Popen[bytes], *, sec
 
 
 def values(table: Path) -> list[int]:
+    if version_of(table) < 0:
+        return []
     return sorted(DeltaTable(str(table)).to_pyarrow_table()["value"].to_pylist())
 
 
@@ -106,12 +118,11 @@ def test_killed_queries_on_spark(tmp_path: Path, record_property: Callable[[str,
         for way in WAYS:
             met[f"{way} sink, {interrupted(tmp_path, way, 'in', 'bus')}"] += 1
             met[f"{way} source, {interrupted(tmp_path, way, 'out', 'copy')}"] += 1
-    final = started("tests.support.stream_driver", tmp_path, "finish")
-    try:
-        assert final.wait(timeout=900) == 0
-    finally:
-        if final.poll() is None:
-            kill(final)
+    # On a busy machine, Spark's own time limit for the start of a Python worker may end this program too.
+    codes = [finished("tests.support.stream_driver", tmp_path)]
+    while codes[-1] != 0 and len(codes) < 4:
+        codes.append(finished("tests.support.stream_driver", tmp_path))
+    assert codes[-1] == 0, codes
     versions = {name: version_of(tmp_path / name) + 1 for name in TABLES}
     assert sum(versions.values()) >= kills, versions
     record_property("kills", kills)

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -117,10 +118,19 @@ def _patterns() -> Iterator[Found]:
         for name in sorted(names):
             value = getattr(loaded, name)
             used = tuple(method for method in METHODS if re.search(rf"\b{name}\.{method}\(", text))
-            found = [value] if isinstance(value, re.Pattern) else [p for row in value for p in row]
-            for pattern in found:
-                if isinstance(pattern, re.Pattern):
-                    yield module, name, pattern, used or ("fullmatch",)
+            for pattern in _patterns_in(value):
+                yield module, name, pattern, used or ("fullmatch",)
+
+
+def _patterns_in(value: Any) -> Iterator[re.Pattern[str]]:
+    """A pattern, or the patterns of a collection at any depth."""
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, dict):
+        yield from _patterns_in((*value, *value.values()))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            yield from _patterns_in(part)
 
 
 @cache

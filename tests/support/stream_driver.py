@@ -59,17 +59,23 @@ def consume(
     return writer.trigger(**trigger).start(target)
 
 
+def exists(table: Path) -> bool:
+    return (table / "_delta_log" / f"{0:020d}.json").exists()
+
+
 def main(folder: Path, *, finish: bool) -> None:
     spark = get_session(master="local[2]", conf=CONF, app_name="streams")
     if finish:
         now = {"availableNow": True}
-        for query in [consume(spark, way, folder, now, most_files=200) for way in WAYS]:
+        # A kill may come before the first commit of a bus.
+        buses = [way for way in WAYS if exists(folder / f"{way}-bus")]
+        for query in [consume(spark, way, folder, now, most_files=200) for way in buses]:
             query.awaitTermination()
         return
     for way in WAYS:
         ingest(spark, way, folder)
     for way in WAYS:
-        while not (folder / f"{way}-bus" / "_delta_log" / f"{0:020d}.json").exists():
+        while not exists(folder / f"{way}-bus"):
             spark.streams.awaitAnyTermination(1)
         consume(spark, way, folder, OFTEN, most_files=3)
     spark.streams.awaitAnyTermination()
