@@ -107,7 +107,7 @@ def _rewritten(statement: RowStatement, predicate: Expression | None, found: Fou
     def write(matches: Sequence[FileMatch]) -> WrittenGroup:
         rows = statement.matched_rows(predicate, alone=len(matches) == len(found.matches))
         with (
-            statement.file_writer(matches[0].file if matches else None) as files,
+            statement.file_writer() as files,
             ChangeFileWriter(snapshot.store, plan, clock=statement.run.clock) as changes,
         ):
             for match in matches:

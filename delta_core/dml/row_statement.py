@@ -23,7 +23,6 @@ from delta_core.deletion_vectors.writer import write_deletion_vectors
 from delta_core.dml.find_rows import FileMatch, FoundRows, find_rows, row_matcher
 from delta_core.dml.matched_rows import MatchedRows
 from delta_core.dml.moved_rows import MovedRowsError
-from delta_core.dml.old_encoding import parquet_like
 from delta_core.dml.post_commit import commit_or_raise
 from delta_core.dml.sorted_rows import rows_of_any_order
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidTableError
@@ -33,7 +32,6 @@ from delta_core.run import DEFAULT_RUN, Run
 from delta_core.snapshot.snapshot import Snapshot
 from delta_core.storage.log_store import LogStore
 from delta_core.table_features.feature import WriterKind
-from delta_core.table_features.parquet_format import ParquetOptions
 from delta_core.table_features.table_properties import parse_bool
 from delta_core.transaction.commit_result import AlreadyApplied, Committed
 from delta_core.transaction.deletion_vector_merger import DeletionVectorMerger
@@ -121,24 +119,12 @@ class RowStatement:
         """Whether rows of the table are deleted by deletion vectors."""
         return uses_deletion_vectors(self.snapshot)
 
-    def parquet_for(self, copied: AddFile | None) -> ParquetOptions | None:
-        """The encoding of new files: that of the call, or like that of a file whose rows are copied."""
-        if copied is None or self.run.parquet is not None:
-            return self.run.parquet
-        return parquet_like(self.snapshot, copied, access=self.run.access)
-
-    def file_writer(self, copied: AddFile | None = None) -> RowFileWriter:
-        """A writer of data files for existing rows of the table, which keep their row ids.
-
-        Args:
-            copied: a file whose rows are copied.
-        """
+    def file_writer(self) -> RowFileWriter:
+        """A writer of data files for existing rows of the table, which keep their row ids."""
         return RowFileWriter(
             self.snapshot.store,
             plan=self.plan,
-            options=FileOptions(
-                target_file_size_bytes=self.target_file_size_bytes, parquet=self.parquet_for(copied)
-            ),
+            options=FileOptions(target_file_size_bytes=self.target_file_size_bytes, parquet=self.run.parquet),
             properties=self.plan.properties,
             keep_row_ids=True,
             clock=self.run.clock,

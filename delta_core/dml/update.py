@@ -141,7 +141,7 @@ def _changed(
         rows = statement.matched_rows(predicate, alone=len(matches) == len(found.matches), unread=unread)
         updated_rows = 0
         with (
-            statement.file_writer(matches[0].file if copies and matches else None) as files,
+            statement.file_writer() as files,
             ChangeFileWriter(snapshot.store, plan, clock=statement.run.clock) as changes,
         ):
             for match in matches:

@@ -64,8 +64,7 @@ class MergeWriter:
             nonlocal inserted
             is_last = not read or (bool(matches) and matches[-1] is read[-1])
             reader = self._reader(alone=len(matches) == len(read)) if matches else None
-            copied = matches[0].file if self.copies and matches else None
-            with self._file_writer(copied) as files, self._change_writer() as changes:
+            with self._file_writer() as files, self._change_writer() as changes:
                 if reader is not None:
                     for match in matches:
                         self._write_file(reader, match, by_index[match.index], files, changes)
@@ -161,14 +160,13 @@ class MergeWriter:
         unread = frozenset() if self.copies or self.records_changes else self.rows.unread & known
         return self.statement.matched_rows(None, alone=alone, unread=unread)
 
-    def _file_writer(self, copied: AddFile | None) -> RowFileWriter:
+    def _file_writer(self) -> RowFileWriter:
         statement, plan = self.statement, self.change.plan
         return RowFileWriter(
             statement.snapshot.store,
             plan=plan,
             options=FileOptions(
-                target_file_size_bytes=statement.target_file_size_bytes,
-                parquet=statement.parquet_for(copied),
+                target_file_size_bytes=statement.target_file_size_bytes, parquet=statement.run.parquet
             ),
             properties=plan.properties,
             keep_row_ids=True,
